@@ -1,0 +1,1 @@
+//! Ledger of buffer bytes.

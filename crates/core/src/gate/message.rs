@@ -1,0 +1,285 @@
+//! What a gate is told, and what it answers.
+//!
+//! These types are the whole border between the gate and the rest of the product: the proxy fills
+//! them from requests and sockets, the simulator from a random world, the trace from a file.
+
+use crate::id::{ShardId, Ticket, WorkerId};
+use crate::time::{Duration, Instant};
+
+use super::permit::Permit;
+
+/// Something happened that the gate has to know.
+#[derive(Debug)]
+pub enum Input {
+    /// An exchange is whole and asks for a permit, for the first time or again.
+    Arrive(Arrival),
+    /// The client of a waiting exchange left. Ignored when the ticket is not waiting (a grant may
+    /// be under way: the shell returns that permit with [`Outcome::Ignore`]).
+    Abandon(Ticket),
+    /// A permit comes back.
+    Return(Returned),
+    /// An idle connection of `worker`, kept by `shard`, is closed: by the worker, by age, or because
+    /// of [`Output::CloseIdle`]. Ignored where no idle connection is on record there (it was granted
+    /// meanwhile: whoever got the grant finds it gone and opens another in its place).
+    Closed {
+        /// Whose connection it was.
+        worker: WorkerId,
+        /// The shard that kept it.
+        shard: ShardId,
+    },
+    /// A probe ended.
+    Probed(Probed),
+    /// A worker joined, left, or changed by the supervisor's or an operator's word.
+    Member {
+        /// The worker.
+        worker: WorkerId,
+        /// What happened to it.
+        change: Change,
+    },
+    /// Shed everything that waits, and everything that will come, with [`Reason::Draining`].
+    Drain,
+}
+
+/// An exchange that asks for a permit.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// The exchange.
+    pub ticket: Ticket,
+    /// The shard on which it lives; grants go there.
+    pub shard: ShardId,
+    /// When it first asked this gate. A retry keeps its first value, so it re-enters at its age.
+    pub since: Instant,
+    /// When the last byte of its request came: `answer_within` counts from here.
+    pub received: Instant,
+    /// First try or another.
+    pub attempt: Attempt,
+}
+
+/// Which try of an exchange this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// It was never given to a worker.
+    First,
+    /// A worker was tried and nothing of the request can have reached it. Free: charged neither to
+    /// the retry count nor to the budget.
+    Unsent(Tried),
+    /// A worker had (part of) the request and died, reset or refused. Charged at this moment.
+    Sent(Tried),
+}
+
+/// The workers that an exchange has tried already, to be avoided where another can serve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tried {
+    workers: [Option<WorkerId>; Tried::MAX],
+    /// How many workers had the request and died of it or reset it. The second death is final.
+    pub deaths: u8,
+    /// How many tries were charged (those after bytes were sent).
+    pub charged: u8,
+}
+
+impl Tried {
+    /// How many workers are remembered; the oldest is forgotten first.
+    pub const MAX: usize = 4;
+
+    /// Remember `worker`.
+    pub fn insert(&mut self, worker: WorkerId) {
+        if self.contains(worker) {
+            return;
+        }
+        self.workers.rotate_right(1);
+        self.workers[0] = Some(worker);
+    }
+
+    /// Was `worker` tried?
+    pub fn contains(&self, worker: WorkerId) -> bool {
+        self.workers.contains(&Some(worker))
+    }
+
+    /// The workers tried, newest first.
+    pub fn iter(&self) -> impl Iterator<Item = WorkerId> + '_ {
+        self.workers.iter().flatten().copied()
+    }
+}
+
+/// A permit that comes back, with what was learned of its worker.
+#[derive(Debug)]
+pub struct Returned {
+    /// The permit.
+    pub permit: Permit,
+    /// How the work went, for limits and service times.
+    pub outcome: Outcome,
+    /// What the worker did wrong, if anything.
+    pub fault: Option<Fault>,
+    /// What became of the connection.
+    pub connection: Fate,
+}
+
+/// How a permit came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The worker answered whole; its time counts as a service time.
+    Success,
+    /// The worker was too slow or refused.
+    Overload,
+    /// Says nothing about the worker's speed (the client left first, a stream, a broken answer).
+    Ignore,
+}
+
+/// What a worker did wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It refused the connection, or its socket is gone: out at once.
+    Refused,
+    /// It closed or reset the connection before its answer was whole: out until a probe succeeds.
+    Reset,
+    /// Its answer said that it cannot take more: out until a probe succeeds.
+    Refusal,
+    /// It answered with a 5xx: counts towards ejection, nothing else.
+    Error,
+    /// It did not answer in time and may still be busy: the slot stays taken until a probe on a new
+    /// connection answers, or the supervisor says that the process has ended.
+    Stuck,
+}
+
+/// What became of the connection on which an exchange ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is idle on the shard of the exchange and can serve again.
+    Kept,
+    /// It is closed, or was never opened.
+    Closed,
+}
+
+/// The end of a probe.
+#[derive(Debug)]
+pub struct Probed {
+    /// Whom it asked.
+    pub worker: WorkerId,
+    /// Did the worker answer as it should?
+    pub healthy: bool,
+    /// The permit that came with the probe, if one did.
+    pub permit: Option<Permit>,
+}
+
+/// What can happen to a worker as a member of its pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It exists; it gets exchanges once a probe succeeds (workers started by others).
+    Join,
+    /// It exists; it gets exchanges once [`Change::Ready`] comes (workers that we supervise).
+    JoinSupervised,
+    /// It can serve: the supervisor says so. Clears every fault and every stuck slot: this is a
+    /// new process.
+    Ready,
+    /// Its process ended: out at once, whatever is in flight will come back by itself.
+    Down,
+    /// No new exchanges; running ones end. Taken back by `Ready`.
+    Drain,
+    /// It is no member any more. Forgotten when its last permit is back.
+    Leave,
+}
+
+/// What the gate wants done.
+#[derive(Debug)]
+pub enum Output {
+    /// Give this exchange its permit.
+    Grant(Grant),
+    /// Tell this exchange that it is turned away.
+    Shed(Shed),
+    /// Close one idle connection of `worker` on `shard`, then say [`Input::Closed`].
+    CloseIdle {
+        /// Whose connection.
+        worker: WorkerId,
+        /// The shard that keeps it.
+        shard: ShardId,
+    },
+    /// Ask `worker` whether it can serve, then say [`Input::Probed`].
+    Probe(Probe),
+    /// The worker's state changed; for the log and the dashboard.
+    State {
+        /// The worker.
+        worker: WorkerId,
+        /// Its new state.
+        state: crate::pool::State,
+    },
+}
+
+/// A permit with the worker it is for: one decision.
+#[derive(Debug)]
+pub struct Grant {
+    /// The exchange.
+    pub ticket: Ticket,
+    /// Where it lives.
+    pub shard: ShardId,
+    /// The right to use one slot of `permit.worker()`.
+    pub permit: Permit,
+    /// Which connection to use.
+    pub connection: Connection,
+    /// How long the exchange waited in the queue.
+    pub wait: Duration,
+}
+
+/// Which connection a grant may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connection {
+    /// An idle one of this worker on the shard of the exchange (or, where it turns out to be gone
+    /// or unfit, a new one in its place).
+    Idle,
+    /// A new one.
+    New,
+}
+
+/// An exchange that is turned away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shed {
+    /// The exchange.
+    pub ticket: Ticket,
+    /// Where it lives.
+    pub shard: ShardId,
+    /// Why.
+    pub reason: Reason,
+    /// The time after which asking again could help; none where waiting does not help.
+    pub retry_after: Option<Duration>,
+}
+
+/// Why a gate turns an exchange away. A closed set; each has its counter and its reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// `queue_len_max` exchanges wait already.
+    QueueFull,
+    /// It waited for `queue_wait_max`.
+    QueueTimeout,
+    /// It could not be answered within `answer_within` any more.
+    DeadlineUnmeetable,
+    /// The pool has no worker that could serve, and had one before.
+    NoWorker,
+    /// No worker of the pool became ready within `start_hold_max`.
+    StartHoldExpired,
+    /// Two workers died of it, or its tries are used up.
+    WorkerFailed,
+    /// It could be tried again, but the retry budget is used up.
+    RetryBudget,
+    /// Spillgate is stopping.
+    Draining,
+}
+
+/// A question to a worker.
+#[derive(Debug)]
+pub struct Probe {
+    /// Whom to ask.
+    pub worker: WorkerId,
+    /// How to ask.
+    pub kind: ProbeKind,
+    /// The slot that the question takes, where it takes one; comes back with [`Input::Probed`].
+    pub permit: Option<Permit>,
+}
+
+/// How a worker is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeKind {
+    /// A connection that is accepted is answer enough.
+    Connect,
+    /// An HTTP request on a new connection must be answered: with a status below 500 on the
+    /// configured path, or with any status where no path is configured (`OPTIONS *`).
+    Exchange,
+}

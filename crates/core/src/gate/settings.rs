@@ -1,0 +1,43 @@
+//! What a gate can be told before it starts. Checked values: every combination here is valid.
+
+use crate::time::Duration;
+use crate::units::{Ratio, Slots};
+
+/// Settings of one pool's gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Exchanges that one worker may hold at once. Default 1.
+    pub slots: Slots,
+    /// Connections that one worker may ever see open from us, over all shards. Default `slots`.
+    pub connections_max: Slots,
+    /// Waiting exchanges; 0 means that nobody waits, yet a free slot still serves. Default 100.
+    pub queue_len_max: u32,
+    /// Longest time in the queue. Default 5 s.
+    pub queue_wait_max: Duration,
+    /// An answer later than this after the last request byte is useless. None: no such limit.
+    pub answer_within: Option<Duration>,
+    /// The quantile of the measured service times that `answer_within` reckons with. Default 90 %.
+    pub answer_quantile: Ratio,
+    /// Until the first worker was ever ready, this takes the place of `queue_wait_max`. Default 60 s.
+    pub start_hold_max: Duration,
+    /// Tries after the first that one exchange may have once bytes were sent. Default 2.
+    pub retry_max: u8,
+    /// Retries as a share of recent first arrivals. Default 20 % (Envoy's retry budget).
+    pub retry_budget: Ratio,
+    /// Retries that are always allowed within the budget's window. Default 3.
+    pub retry_budget_min: u32,
+    /// Consecutive failures after which a worker is ejected. 0: never. Default 5.
+    pub eject_after: u32,
+    /// How long the first ejection lasts; the n-th in a row lasts n times as long. Default 10 s.
+    pub eject_time: Duration,
+    /// Share of the pool's workers that ejection always leaves in. Default 50 %.
+    pub eject_keep_min: Ratio,
+    /// Time between two probes of a worker that is out. Default 100 ms.
+    pub probe_interval: Duration,
+    /// Whether probes are HTTP exchanges (a path is configured) rather than connects.
+    pub probe_exchange: bool,
+    /// Time between two probes of a worker that is in; none: workers that are in are not probed.
+    pub probe_interval_up: Option<Duration>,
+    /// Failed probes in a row that take out a worker that is in. Default 3.
+    pub probe_fall: u8,
+}

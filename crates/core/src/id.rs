@@ -1,0 +1,13 @@
+//! Names of things that live for a while. All are plain numbers; ties are broken by them.
+
+/// A worker of one pool. Stable over restarts of its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkerId(pub u32);
+
+/// One of our own event-loop threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ShardId(pub u16);
+
+/// An exchange as a gate knows it. Chosen by the shell; unique in one gate while it is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);

@@ -1,0 +1,5 @@
+//! The supervisor machine of one pool.
+
+mod settings;
+
+pub use settings::Settings;

@@ -1,0 +1,3 @@
+//! The path of one request.
+
+pub mod settings;

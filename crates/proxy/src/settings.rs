@@ -1,0 +1,177 @@
+//! What the proxy can be told before it starts: checked values only.
+//!
+//! The text format of the configuration file is unknown here (`spillgate/src/config` owns it).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use spillgate_core::gate;
+use spillgate_core::units::ByteSize;
+use spillgate_runtime::http::settings::{Endpoint, ListenerSettings};
+
+/// Everything the serving side needs to know.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Number of shards; none: one for each core of the affinity mask.
+    pub shards: Option<u16>,
+    /// Whose forwarded and steering headers, and whose PROXY protocol, are believed. Default none.
+    pub trusted_from: Vec<IpNet>,
+    /// Most bytes that all buffers together may hold in memory. Default 256 MiB.
+    pub buffer_memory_max: ByteSize,
+    /// Bytes of one body that stay in memory; what is beyond goes to the spill folder. Default 1 MiB.
+    pub body_memory_max: ByteSize,
+    /// Longest time that a body waits for the budget. Default 5 s.
+    pub body_wait_max: Duration,
+    /// Where bodies spill. None: nothing spills.
+    pub spill: Option<SpillSettings>,
+    /// Time between "not ready" and the moment the listeners close, after SIGTERM. Default 0.
+    pub stop_delay: Duration,
+    /// Longest time that running and waiting exchanges get after SIGTERM. Default 30 s.
+    pub drain_time_max: Duration,
+    /// Where we listen.
+    pub listeners: Vec<ListenerSettings>,
+    /// The pools.
+    pub pools: Vec<PoolSettings>,
+    /// The routes, in the order of the file.
+    pub routes: Vec<RouteSettings>,
+    /// Where access records go; none: nowhere.
+    pub access_log: Option<AccessLog>,
+}
+
+/// Where bodies spill.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpillSettings {
+    /// The folders; segment files are made there and unlinked at once.
+    pub folders: Vec<PathBuf>,
+    /// Most bytes that all folders together may hold. Default 4 GiB.
+    pub size_max: ByteSize,
+    /// Threads that read and write spill files. Default 2; range 1 to 64.
+    pub threads: u16,
+}
+
+/// One pool: the workers that serve one application.
+#[derive(Clone, Debug)]
+pub struct PoolSettings {
+    /// Its name in the file.
+    pub name: String,
+    /// Its workers.
+    pub workers: Workers,
+    /// Its gate.
+    pub gate: gate::Settings,
+    /// Longest connect. Default 1 s.
+    pub connect_time_max: Duration,
+    /// Longest time from the last request byte sent to the end of the response head. Default 60 s.
+    pub exchange_time_max: Duration,
+    /// Longest time without a byte from the worker once its head has come. Default 60 s.
+    pub progress_time_max: Duration,
+    /// How long a worker keeps an idle connection; ours is not used for unsafe methods in the last
+    /// second of it, and closed when it is over. A `Keep-Alive: timeout=` of the worker overrides it.
+    /// Default 5 s (Node.js).
+    pub keep_alive_time_max: Duration,
+    /// Largest response head. Default 32 KiB.
+    pub head_size_max: ByteSize,
+    /// Largest request body; more is refused with 413. Default 64 MiB.
+    pub body_size_max: ByteSize,
+    /// Response bytes that are held back so that a failing worker can be retried. Default 64 KiB.
+    pub respond_hold_max: ByteSize,
+    /// Time after the response head after which what is there goes out. Default 20 ms.
+    pub respond_hold_wait: Duration,
+    /// Responses longer than this are relayed at the client's speed, with the slot held. Default 64 MiB.
+    pub response_size_max: ByteSize,
+    /// The path of the HTTP probe; none: probes are connects.
+    pub probe_path: Option<String>,
+    /// Longest probe. Default 1 s.
+    pub probe_time_max: Duration,
+}
+
+/// Who the workers of a pool are.
+#[derive(Clone, Debug)]
+pub enum Workers {
+    /// Started by others, reached here.
+    Endpoints(Vec<Endpoint>),
+    /// Started and supervised by us.
+    Command(CommandSettings),
+}
+
+/// A pool whose workers we start.
+#[derive(Clone, Debug)]
+pub struct CommandSettings {
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Working directory; none: ours.
+    pub directory: Option<PathBuf>,
+    /// Environment added to ours, in the order of the file.
+    pub environment: Vec<(String, String)>,
+    /// How many workers.
+    pub workers: u32,
+    /// How each worker is told where to listen.
+    pub listen: WorkerListen,
+    /// Times of start, stop, stall and restart.
+    pub supervise: spillgate_core::supervise::Settings,
+}
+
+/// How a worker that we start is told where to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkerListen {
+    /// `PORT` in its environment, on 127.0.0.1: `port_base + 2 * id` and the next, in turn. Base 0:
+    /// free ports, chosen at each start.
+    Port {
+        /// The first port. Default 0.
+        base: u16,
+    },
+    /// `SPILLGATE_SOCKET` in its environment: a Unix socket in this folder.
+    Socket {
+        /// The folder.
+        folder: PathBuf,
+    },
+}
+
+/// One route.
+#[derive(Clone, Debug)]
+pub struct RouteSettings {
+    /// Host it applies to, lower case, without port; none: any.
+    pub host: Option<String>,
+    /// Which paths.
+    pub path: PathMatch,
+    /// Where it leads.
+    pub destination: Destination,
+}
+
+/// Which paths a route applies to. Exact wins over prefix, a longer prefix over a shorter one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathMatch {
+    /// Paths that start with this, at a segment border (`/api` matches `/api` and `/api/x`, not `/apix`).
+    Prefix(String),
+    /// This path alone.
+    Exact(String),
+}
+
+/// Where a route leads.
+#[derive(Clone, Debug)]
+pub enum Destination {
+    /// The pool with this index in [`Settings::pools`].
+    Pool(usize),
+    /// A reply of our own.
+    Reply(ReplySettings),
+}
+
+/// A reply of our own, from the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplySettings {
+    /// 200 to 599.
+    pub status: u16,
+    /// Its body.
+    pub body: String,
+    /// Its `Content-Type`. Default `text/plain; charset=utf-8`.
+    pub content_type: String,
+}
+
+/// Where access records go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessLog {
+    /// Standard output.
+    Stdout,
+    /// A file, opened for appending; reopened on SIGUSR1.
+    File(PathBuf),
+}

@@ -1,0 +1,2 @@
+//! HTTP connections, below the service seam.
+pub mod settings;

@@ -1,0 +1,71 @@
+//! What an HTTP listener can be told before it starts.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use spillgate_core::units::ByteSize;
+
+/// Where a listener listens, or a worker is reached.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Endpoint {
+    /// A TCP address.
+    Tcp(SocketAddr),
+    /// The path of a Unix socket (`unix:/path` in the file).
+    Unix(PathBuf),
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Endpoint::Tcp(address) => write!(f, "{address}"),
+            Endpoint::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// What a half-closed client (it sent its FIN and still reads) means while its exchange waits in a
+/// queue. Once dispatched, it is always served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HalfClose {
+    /// It has left: the exchange leaves the queue.
+    Abandon,
+    /// It still wants its answer.
+    Serve,
+}
+
+/// Settings of one listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerSettings {
+    /// Its name in the file.
+    pub name: String,
+    /// Where it listens.
+    pub address: Endpoint,
+    /// Whether each connection starts with a PROXY protocol header (v1 or v2). It is believed from
+    /// `trusted_from` only; from anyone else the connection is closed. Default no.
+    pub proxy_protocol: bool,
+    /// What a half-closed client means while it waits. Default [`HalfClose::Abandon`].
+    pub half_close: HalfClose,
+    /// Most open client connections on this listener. Default 10,000.
+    pub connections_max: u32,
+    /// Largest request head. Default 32 KiB; range 1 KiB to 64 KiB - 1.
+    pub head_size_max: ByteSize,
+    /// Most header fields in a request head. Default 128; range 1 to 1,024.
+    pub head_fields_max: u16,
+    /// Longest time from the first byte of a head (or from the accept, for the first one) to its
+    /// last. Default 5 s.
+    pub head_time_max: Duration,
+    /// Slowest body that is accepted, in bytes a second, over `body_rate_grace`. Default 64. Zero: no limit.
+    pub body_rate_min: ByteSize,
+    /// The time over which `body_rate_min` is reckoned; a body may stand still for that long. Default 30 s.
+    pub body_rate_grace: Duration,
+    /// Slowest reader that is served, in bytes a second, over `send_rate_grace`. Default 256. Zero: no limit.
+    pub send_rate_min: ByteSize,
+    /// The time over which `send_rate_min` is reckoned. Default 30 s.
+    pub send_rate_grace: Duration,
+    /// Longest time that a kept connection stays idle between two exchanges. Default 60 s.
+    pub idle_time_max: Duration,
+    /// Most bytes that the kernel holds for one client that reads slowly (`SO_SNDBUF`); 0: the
+    /// kernel's own tuning. Default 0.
+    pub send_buffer_max: ByteSize,
+}

@@ -1,0 +1,6 @@
+//! Effects: the async engine, sockets, HTTP connections, timers, processes, spill files.
+//!
+//! The engine (tokio) is named in this crate alone; everything above speaks of streams, timers and
+//! tasks of ours.
+
+pub mod http;

@@ -3,4 +3,6 @@
 //! The engine (tokio) is named in this crate alone; everything above speaks of streams, timers and
 //! tasks of ours.
 
+pub mod clock;
+pub mod drive;
 pub mod http;

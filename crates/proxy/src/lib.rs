@@ -1,3 +1,4 @@
 //! The path of one request.
 
+pub mod metrics;
 pub mod settings;

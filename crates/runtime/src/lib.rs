@@ -7,3 +7,7 @@ pub mod clock;
 pub mod drive;
 pub mod http;
 pub mod metrics;
+pub mod deadline;
+pub mod net;
+pub mod scratch;
+pub mod shard;

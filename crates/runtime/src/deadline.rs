@@ -1,0 +1,142 @@
+//! Time limits of connections, kept as numbers and swept.
+//!
+//! A connection has one limit in force at a time and moves it several times within one exchange. An
+//! engine timer for each would cost more than the rest of the bookkeeping together, so a limit is a
+//! number in a table of the shard, and one timer of the shard looks through the table every
+//! [`SWEEP_INTERVAL`]. A limit therefore fires up to one interval late, and never early.
+//!
+//! Sharing: the table belongs to its thread.
+
+use std::cell::RefCell;
+use std::task::{Context, Poll, Waker};
+
+use spillgate_core::time::{Duration, Instant};
+
+/// How often a shard looks at its limits.
+pub const SWEEP_INTERVAL: Duration = Duration::from_millis(50);
+
+thread_local! {
+    static TABLE: RefCell<Table> = const {
+        RefCell::new(Table { entries: Vec::new(), free: Vec::new(), swept: Instant::ZERO })
+    };
+}
+
+struct Table {
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+    /// The moment of the last sweep: limits up to it have passed. Saves a clock reading a poll.
+    swept: Instant,
+}
+
+struct Entry {
+    at: Instant,
+    waker: Option<Waker>,
+}
+
+/// One time limit of this thread. Unset at first.
+#[derive(Debug)]
+pub struct Deadline {
+    index: u32,
+    // Not Send: the index means nothing on another thread.
+    _local: std::marker::PhantomData<*const ()>,
+}
+
+impl Deadline {
+    /// A limit that is not in force.
+    pub fn unset() -> Deadline {
+        let index = TABLE.with_borrow_mut(|table| {
+            let entry = Entry { at: Instant::FAR_FUTURE, waker: None };
+            if let Some(index) = table.free.pop() {
+                table.entries[index as usize] = entry;
+                return index;
+            }
+            table.entries.push(entry);
+            u32::try_from(table.entries.len() - 1).expect("fewer limits than descriptors")
+        });
+        Deadline { index, _local: std::marker::PhantomData }
+    }
+
+    /// Put it in force until `at`; replaces what was in force.
+    pub fn set(&self, at: Instant) {
+        TABLE.with_borrow_mut(|table| table.entries[self.index as usize].at = at);
+    }
+
+    /// Take it out of force.
+    pub fn clear(&self) {
+        self.set(Instant::FAR_FUTURE);
+    }
+
+    /// Ready once it has passed; the task is woken then.
+    pub fn poll_passed(&self, cx: &mut Context<'_>) -> Poll<()> {
+        TABLE.with_borrow_mut(|table| {
+            let entry = &mut table.entries[self.index as usize];
+            if entry.at == Instant::FAR_FUTURE {
+                return Poll::Pending;
+            }
+            if entry.at <= table.swept {
+                return Poll::Ready(());
+            }
+            match &mut entry.waker {
+                Some(waker) => waker.clone_from(cx.waker()),
+                None => entry.waker = Some(cx.waker().clone()),
+            }
+            Poll::Pending
+        })
+    }
+}
+
+impl Drop for Deadline {
+    fn drop(&mut self) {
+        // Fails only while the thread ends: then the table is gone.
+        let _ = TABLE.try_with(|table| {
+            let mut table = table.borrow_mut();
+            table.entries[self.index as usize] = Entry { at: Instant::FAR_FUTURE, waker: None };
+            table.free.push(self.index);
+        });
+    }
+}
+
+/// Wake every task whose limit has passed.
+pub fn sweep(now: Instant) {
+    TABLE.with_borrow_mut(|table| {
+        table.swept = table.swept.max(now);
+        for entry in &mut table.entries {
+            if entry.at <= now
+                && let Some(waker) = entry.waker.take()
+            {
+                waker.wake();
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_passes_only_when_it_is_due() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let limit = Deadline::unset();
+        assert!(limit.poll_passed(&mut cx).is_pending());
+        limit.set(Instant::from_millis(100));
+        assert!(limit.poll_passed(&mut cx).is_pending());
+        sweep(Instant::from_millis(99));
+        assert!(limit.poll_passed(&mut cx).is_pending());
+        sweep(Instant::from_millis(100));
+        assert!(limit.poll_passed(&mut cx).is_ready());
+        limit.clear();
+        assert!(limit.poll_passed(&mut cx).is_pending());
+    }
+
+    #[test]
+    fn an_entry_is_used_again_without_its_old_limit() {
+        let first = Deadline::unset();
+        first.set(Instant::ZERO);
+        let index = first.index;
+        drop(first);
+        let second = Deadline::unset();
+        assert_eq!(second.index, index);
+        assert!(second.poll_passed(&mut Context::from_waker(Waker::noop())).is_pending());
+    }
+}

@@ -1,0 +1,146 @@
+//! Listening sockets: made by the control side, lent to the shards.
+//!
+//! TCP gets one `SO_REUSEPORT` socket for each shard, so that the kernel spreads the connections; a
+//! Unix socket is one, shared by all shards. They are made before any shard runs, so that an address
+//! in use is a start-up error with a name and not a log line later.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use std::task::{Context, Poll, ready};
+
+use rustix::io::Errno;
+use rustix::net::SocketFlags;
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use super::stream::Stream;
+use crate::http::settings::Endpoint;
+
+/// Connections that the kernel completes and holds for us until we accept them. The kernel caps it
+/// at `net.core.somaxconn` (4,096 by default).
+const BACKLOG: i32 = 4096;
+
+/// Listen on `address` with `count` sockets (one, shared, for a Unix address).
+///
+/// Errors: the address is in use, not ours, or not permitted; a Unix path that is not a socket, or on
+/// which somebody listens, is "in use".
+pub fn bind(address: &Endpoint, count: usize) -> io::Result<Vec<OwnedFd>> {
+    match address {
+        Endpoint::Tcp(address) => bind_tcp(*address, count),
+        Endpoint::Unix(path) => {
+            let first = bind_unix(path)?;
+            let mut all = vec![first];
+            while all.len() < count {
+                all.push(all[0].try_clone()?);
+            }
+            Ok(all)
+        }
+    }
+}
+
+fn bind_tcp(address: SocketAddr, count: usize) -> io::Result<Vec<OwnedFd>> {
+    let mut all = Vec::with_capacity(count);
+    let mut address = address;
+    // SO_REUSEPORT would let two processes of one user share the port silently, so the address is
+    // claimed without it first.
+    drop(listening_tcp(address, false).and_then(|claim| {
+        if address.port() == 0 {
+            address = claim.local_addr()?.as_socket().unwrap_or(address);
+        }
+        Ok(claim)
+    })?);
+    for _ in 0..count {
+        all.push(listening_tcp(address, true)?.into());
+    }
+    Ok(all)
+}
+
+fn listening_tcp(address: SocketAddr, share: bool) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    socket.set_reuse_address(true)?;
+    if share {
+        socket.set_reuse_port(true)?;
+    }
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    // Inherited by each accepted connection.
+    socket.set_tcp_nodelay(true)?;
+    socket.bind(&SockAddr::from(address))?;
+    if share {
+        socket.listen(BACKLOG)?;
+    }
+    Ok(socket)
+}
+
+fn bind_unix(path: &Path) -> io::Result<OwnedFd> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, "the path exists and is no socket"));
+        }
+        // A socket that nobody listens on is left over from a process that was killed.
+        Ok(_) if std::os::unix::net::UnixStream::connect(path).is_err() => std::fs::remove_file(path)?,
+        Ok(_) => return Err(io::ErrorKind::AddrInUse.into()),
+        Err(_) => {}
+    }
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// A listening socket on the engine of the current thread.
+#[derive(Debug)]
+pub struct Listener {
+    fd: AsyncFd<OwnedFd>,
+}
+
+/// An accepted connection.
+#[derive(Debug)]
+pub struct Accepted {
+    /// The connection.
+    pub stream: Stream,
+    /// The other end; none for a Unix socket.
+    pub address: Option<SocketAddr>,
+}
+
+impl Listener {
+    /// Take a socket made by [`bind`].
+    ///
+    /// Errors: the engine's, when it cannot watch another descriptor.
+    pub fn new(fd: OwnedFd) -> io::Result<Listener> {
+        Ok(Listener { fd: AsyncFd::register_with_interest(fd, Interest::READABLE)? })
+    }
+
+    /// Where it listens; none for a Unix socket.
+    pub fn address(&self) -> Option<SocketAddr> {
+        let address = rustix::net::getsockname(self.fd.get_ref()).ok()?;
+        address.try_into().ok()
+    }
+
+    /// The next connection. A connection that died before it was accepted is passed over.
+    ///
+    /// Errors: descriptors or memory are short; the caller pauses.
+    pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Accepted>> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        loop {
+            let mut guard = ready!(self.fd.poll_read_ready(cx))?;
+            match rustix::net::acceptfrom_with(self.fd.get_ref(), flags) {
+                Ok((fd, address)) => {
+                    let stream = Stream::new(fd)?;
+                    let address = address.and_then(|address| SocketAddr::try_from(address).ok());
+                    return Poll::Ready(Ok(Accepted { stream, address }));
+                }
+                Err(Errno::AGAIN) => guard.clear_ready(),
+                Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO | Errno::PERM) => {}
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Sockets.
+
+pub mod listen;
+pub mod stream;

@@ -1,0 +1,125 @@
+//! Shards: the threads on which connections live.
+//!
+//! A shard is one thread with its own engine. A connection is accepted, served and closed on one
+//! shard; what crosses shards does so through a [`Mailbox`]. Nothing here knows what a connection
+//! is for.
+
+use std::future::Future;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use spillgate_core::id::ShardId;
+use spillgate_core::time::Instant;
+use tokio::sync::Notify;
+
+use crate::{clock, deadline};
+
+/// Start a shard. `body` runs on its thread, inside its engine, until the future it makes ends.
+///
+/// With `core` the thread stays on that processor core.
+///
+/// Errors: the thread cannot be started.
+pub fn start<F>(
+    id: ShardId,
+    core: Option<usize>,
+    body: impl FnOnce() -> F + Send + 'static,
+) -> io::Result<JoinHandle<()>>
+where
+    F: Future<Output = ()> + 'static,
+{
+    std::thread::Builder::new().name(format!("shard-{}", id.0)).spawn(move || {
+        if let Some(core) = core {
+            pin(core);
+        }
+        let engine = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build_local(tokio::runtime::LocalOptions::default())
+            .expect("a shard can make its engine: descriptors are reserved for it");
+        engine.block_on(async move {
+            tokio::task::spawn_local(sweep_limits());
+            body().await;
+        });
+    })
+}
+
+fn pin(core: usize) {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(core);
+    // Where it is not permitted the scheduler decides, as for any other thread.
+    let _ = rustix::thread::sched_setaffinity(None, &set);
+}
+
+/// The processor cores that this process may use, by number.
+pub fn cores() -> Vec<usize> {
+    let Ok(set) = rustix::thread::sched_getaffinity(None) else {
+        return vec![0];
+    };
+    let cores: Vec<usize> =
+        (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect();
+    if cores.is_empty() { vec![0] } else { cores }
+}
+
+async fn sweep_limits() {
+    let mut ticks = tokio::time::interval(deadline::SWEEP_INTERVAL);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        deadline::sweep(clock::now());
+    }
+}
+
+/// Run `task` on this shard beside everything else. A panic ends that task alone.
+pub fn spawn(task: impl Future<Output = ()> + 'static) {
+    tokio::task::spawn_local(task);
+}
+
+/// Wait until `at`, to the millisecond. One engine timer; not for every exchange.
+pub async fn sleep_until(at: Instant) {
+    tokio::time::sleep(at.since(clock::now())).await;
+}
+
+/// Messages for one shard, from any thread.
+///
+/// Sharing: any number of senders, one receiver. The lock is held for a push or a swap. Unbounded,
+/// but each message answers something that the shard itself has in progress, so what bounds the
+/// shard's exchanges bounds its mailbox.
+#[derive(Debug)]
+pub struct Mailbox<T> {
+    waiting: Mutex<Vec<T>>,
+    wake: Notify,
+}
+
+impl<T> Default for Mailbox<T> {
+    fn default() -> Self {
+        Mailbox { waiting: Mutex::new(Vec::new()), wake: Notify::new() }
+    }
+}
+
+impl<T> Mailbox<T> {
+    /// Put `message` in; wakes the shard when it is the first.
+    pub fn send(&self, message: T) {
+        let first = {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.push(message);
+            waiting.len() == 1
+        };
+        if first {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Wait for messages and move them into `batch`, which should be empty.
+    pub async fn receive(&self, batch: &mut Vec<T>) {
+        loop {
+            {
+                let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                if !waiting.is_empty() {
+                    std::mem::swap(&mut *waiting, batch);
+                    return;
+                }
+            }
+            self.wake.notified().await;
+        }
+    }
+}

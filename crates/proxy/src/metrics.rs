@@ -9,6 +9,8 @@
 //! `arrivals = successes + shed + refused + failed + abandoned + in progress`.
 
 pub mod label;
+pub mod scrape;
+pub mod table;
 
 use spillgate_runtime::metrics::{Counter, Counters, Gauge, Histogram, SharedCounter};
 

@@ -2,7 +2,7 @@
 //!
 //! Everything else takes `now` as an argument or asks here. The moment counts from the first
 //! reading in this process, so that it is small, monotone, and means nothing outside of it.
-//! Absent: wall-clock time for logs, which is read where a record is written.
+//! The time of day is for records that people read; no decision may use it, since it jumps.
 
 use std::sync::OnceLock;
 
@@ -14,6 +14,25 @@ static START: OnceLock<std::time::Instant> = OnceLock::new();
 pub fn now() -> Instant {
     let elapsed = START.get_or_init(std::time::Instant::now).elapsed();
     Instant::from_nanos(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// The time of day: since 1970-01-01T00:00:00Z, without leap seconds. Zero when the machine's clock
+/// stands before that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WallTime {
+    /// Whole seconds.
+    pub seconds: u64,
+    /// Nanoseconds beyond them; below 1,000,000,000.
+    pub nanos: u32,
+}
+
+/// The time of day at this moment. May jump, in both directions.
+pub fn wall() -> WallTime {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or_else(
+        |_| WallTime::default(),
+        |since| WallTime { seconds: since.as_secs(), nanos: since.subsec_nanos() },
+    )
 }
 
 #[cfg(test)]

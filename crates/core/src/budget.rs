@@ -1,1 +1,0 @@
-//! Ledger of buffer bytes.

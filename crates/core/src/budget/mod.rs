@@ -1,0 +1,333 @@
+//! The budget: who may hold how many of the bytes that all buffers together may have in memory.
+//!
+//! Two sides draw on it. **Intake** (request bodies) may wait; **collect** (response bodies) never
+//! does: it is told "full" at once and then reads from its worker only as fast as its client takes.
+//! That asymmetry, and these rules, are why the budget cannot deadlock:
+//!
+//! 1. Intake holds at most [`INTAKE_SHARE`]; a share that only collect windows may use
+//!    ([`WINDOW_SHARE`]) is left over by everything else.
+//! 2. A body of known length is charged whole, once; it will not ask again, so it will end.
+//! 3. Bodies of unknown length grow in steps. The oldest of them is guaranteed to finish: nobody
+//!    else may take what it still needs to reach `body_memory_max`.
+//! 4. Who waits is served by age alone, and is shed after `body_wait_max`.
+//!
+//! Proof sketch of 3: let `g` be the guaranteed body, `c` its largest size. Bytes that are free, plus
+//! bytes of bodies that will end by themselves, are never less than `c` minus what `g` holds: a
+//! grant to `g` lowers both sides alike, a grant to another is only given when the free bytes alone
+//! still satisfy it, and when `g` is whole or gone its own bytes join the left side, so whoever is
+//! the oldest then finds `c` and is the next `g`. The banker's algorithm (Dijkstra 1965) does this for every claim; here one
+//! claim is kept, because bodies end in any order and one that can always finish is enough.
+//!
+//! Absent: the bytes themselves, spill extents, wakers (all `runtime`).
+
+mod message;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+pub use message::{BodyId, Charge, Input, Output, Purpose, Side};
+
+use crate::time::{Duration, Instant};
+use crate::units::{ByteSize, Ratio};
+
+/// The most that one side may hold: uploads cannot starve responses, nor slow readers uploads.
+///
+/// Plain choice: responses of web applications are larger than requests, and windows need room.
+pub const INTAKE_SHARE: Ratio = Ratio::from_percent(70);
+
+/// The most that one side may hold of bytes that could be in the spill folder instead. Half of
+/// [`INTAKE_SHARE`]: the other half is for the small stages through which bodies spill, so that
+/// thousands of slow bodies find room for theirs.
+pub const SPARE_SHARE: Ratio = Ratio::from_percent(35);
+
+/// What only collect windows may use. Plain choice: 400 windows at the default budget of 256 MiB.
+pub const WINDOW_SHARE: Ratio = Ratio::from_percent(10);
+
+/// What a granted exchange has reserved for its response before it sends its request, so that
+/// collect always has something to work with. The size of one buffer block.
+pub const COLLECT_WINDOW: ByteSize = ByteSize::from_kib(64);
+
+/// What a budget can be told before it starts. Every combination is valid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Most bytes that all buffers together may hold in memory. Default 256 MiB.
+    pub memory_max: ByteSize,
+    /// Bytes of one body that stay in memory, and the size up to which a growing body is guaranteed
+    /// to finish. More than the intake share counts as the intake share. Default 1 MiB.
+    pub body_memory_max: ByteSize,
+    /// Longest time that one charge waits. Default 5 s.
+    pub body_wait_max: Duration,
+}
+
+/// The numbers of a budget.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// The most that may be held.
+    pub memory_max: ByteSize,
+    /// Held by request bodies now.
+    pub intake: ByteSize,
+    /// Held by response bodies now, reserved windows included.
+    pub collect: ByteSize,
+    /// Bodies that wait now.
+    pub waiting: u32,
+    /// Charges granted so far.
+    pub granted: u64,
+    /// Charges granted so far that had to wait.
+    pub waited: u64,
+    /// Charges that were answered "full" so far.
+    pub full: u64,
+    /// Bodies shed so far: they waited too long, or asked for more than there can be.
+    pub shed: u64,
+}
+
+/// Somebody who waits.
+#[derive(Clone, Copy, Debug)]
+struct Waiter {
+    charge: Charge,
+    until: Instant,
+}
+
+/// The machine. See the module for its rules.
+#[derive(Debug)]
+pub struct Budget {
+    limits: Limits,
+    intake: ByteSize,
+    collect: ByteSize,
+    /// Bodies of unknown length that are not whole yet, with what they hold. The first is the oldest.
+    growing: BTreeMap<BodyId, ByteSize>,
+    /// The one of them that is guaranteed to finish. It stays so even when an older one begins to
+    /// grow after it: the promise holds for one at a time.
+    guaranteed: Option<BodyId>,
+    /// The first is the oldest, and the next to be granted.
+    waiters: BTreeMap<BodyId, Waiter>,
+    deadlines: BTreeSet<(Instant, BodyId)>,
+    outputs: VecDeque<Output>,
+    now: Instant,
+    counts: View,
+}
+
+/// The settings, turned into bytes once.
+#[derive(Debug)]
+struct Limits {
+    memory: ByteSize,
+    /// What one side may hold.
+    side: ByteSize,
+    /// What one side may hold of bytes that could spill.
+    spare: ByteSize,
+    /// What only windows may use.
+    window: ByteSize,
+    /// The size up to which the oldest growing body is guaranteed to finish.
+    claim: ByteSize,
+    wait: Duration,
+}
+
+impl Budget {
+    /// A budget of which nothing is held.
+    pub fn new(settings: &Settings) -> Self {
+        let memory = settings.memory_max;
+        let share = |ratio: Ratio| ByteSize::from_bytes(ratio.of(memory.as_bytes()));
+        let limits = Limits {
+            memory,
+            side: share(INTAKE_SHARE),
+            spare: share(SPARE_SHARE),
+            window: share(WINDOW_SHARE),
+            claim: settings.body_memory_max.min(share(INTAKE_SHARE)),
+            wait: settings.body_wait_max,
+        };
+        Budget {
+            limits,
+            intake: ByteSize::ZERO,
+            collect: ByteSize::ZERO,
+            growing: BTreeMap::new(),
+            guaranteed: None,
+            waiters: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            outputs: VecDeque::new(),
+            now: Instant::ZERO,
+            counts: View { memory_max: memory, ..View::default() },
+        }
+    }
+
+    /// Something happened. `now` that goes backwards counts as standing still.
+    pub fn handle(&mut self, input: Input, now: Instant) {
+        self.now = self.now.max(now);
+        match input {
+            Input::Charge(charge) => self.charge(charge),
+            Input::Wait(charge) => self.wait(charge),
+            Input::Complete(body) => self.stop_growing(body),
+            Input::Return { side, bytes } => self.give_back(side, bytes),
+            Input::Close { body, side, bytes } => {
+                self.stop_growing(body);
+                self.forget_waiter(body);
+                self.give_back(side, bytes);
+            }
+        }
+        self.settle();
+    }
+
+    /// The next answer, until there is none.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When somebody will have waited too long.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(until, _)| *until)
+    }
+
+    /// Sheds who has waited too long.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+        while let Some((until, body)) = self.deadlines.first().copied() {
+            if until > self.now {
+                break;
+            }
+            self.forget_waiter(body);
+            self.shed(body);
+        }
+        self.settle();
+    }
+
+    /// The numbers.
+    pub fn view(&self) -> View {
+        View {
+            intake: self.intake,
+            collect: self.collect,
+            waiting: u32::try_from(self.waiters.len()).unwrap_or(u32::MAX),
+            ..self.counts
+        }
+    }
+
+    /// Panics when a rule of the module is broken. Full sweep, for tests and the simulator.
+    pub fn check_invariants(&self) {
+        let limits = &self.limits;
+        assert!(self.used() <= limits.memory, "more held than there is");
+        assert!(self.intake <= limits.side, "intake holds more than its share");
+        let grown = self.growing.values().fold(ByteSize::ZERO, |sum, held| sum + *held);
+        assert!(grown <= self.intake, "growing bodies hold more than intake");
+        assert_eq!(self.guaranteed.is_some(), !self.growing.is_empty(), "nobody is guaranteed");
+        assert!(self.guaranteed.is_none_or(|body| self.growing.contains_key(&body)));
+        assert_eq!(self.waiters.len(), self.deadlines.len(), "a waiter without a deadline");
+        for (body, waiter) in &self.waiters {
+            assert!(self.deadlines.contains(&(waiter.until, *body)), "a deadline is lost");
+            assert!(waiter.charge.bytes <= limits.side, "waits for more than there can be");
+        }
+        if let Some(waiter) = self.waiters.values().next() {
+            assert!(!self.fits(&waiter.charge), "the oldest waiter could be served");
+        }
+    }
+
+    fn charge(&mut self, charge: Charge) {
+        if self.fits(&charge) {
+            self.grant(charge);
+        } else {
+            self.counts.full += 1;
+            self.outputs.push_back(Output::Full(charge.body));
+        }
+    }
+
+    fn wait(&mut self, charge: Charge) {
+        let held = self.growing.get(&charge.body).copied().unwrap_or_default();
+        if held + charge.bytes > self.limits.side {
+            return self.shed(charge.body);
+        }
+        if self.fits(&charge) {
+            return self.grant(charge);
+        }
+        let until = self.now + self.limits.wait;
+        self.forget_waiter(charge.body);
+        self.waiters.insert(charge.body, Waiter { charge, until });
+        self.deadlines.insert((until, charge.body));
+    }
+
+    fn used(&self) -> ByteSize {
+        self.intake + self.collect
+    }
+
+    /// Whether `charge` can be granted now.
+    fn fits(&self, charge: &Charge) -> bool {
+        let limits = &self.limits;
+        let free = limits.memory.saturating_sub(self.used());
+        if charge.purpose == Purpose::Window {
+            return charge.bytes <= free;
+        }
+        let (held, share) = match charge.purpose {
+            Purpose::Spare(Side::Intake) => (self.intake, limits.spare),
+            Purpose::Spare(Side::Collect) => (self.collect, limits.spare),
+            Purpose::Growth | Purpose::Window => (self.collect, limits.side),
+            Purpose::Whole | Purpose::Step => (self.intake, limits.side),
+        };
+        let room = share.saturating_sub(held).min(free.saturating_sub(limits.window));
+        let mine = match charge.purpose {
+            Purpose::Whole | Purpose::Step => self.is_oldest_waiter(charge.body),
+            _ => self.waiters.is_empty(),
+        };
+        mine && room >= charge.bytes + self.promised_to_other(charge.body)
+    }
+
+    fn is_oldest_waiter(&self, body: BodyId) -> bool {
+        self.waiters.first_key_value().is_none_or(|(oldest, _)| body <= *oldest)
+    }
+
+    /// What the guaranteed body still needs, unless `body` is that one.
+    fn promised_to_other(&self, body: BodyId) -> ByteSize {
+        match self.guaranteed {
+            Some(other) if other != body => {
+                let held = self.growing.get(&other).copied().unwrap_or_default();
+                self.limits.claim.saturating_sub(held)
+            }
+            _ => ByteSize::ZERO,
+        }
+    }
+
+    fn grant(&mut self, charge: Charge) {
+        match charge.purpose.side() {
+            Side::Intake => self.intake += charge.bytes,
+            Side::Collect => self.collect += charge.bytes,
+        }
+        if charge.purpose == Purpose::Step {
+            *self.growing.entry(charge.body).or_default() += charge.bytes;
+            self.guaranteed.get_or_insert(charge.body);
+        }
+        self.counts.granted += 1;
+        self.outputs.push_back(Output::Granted(charge.body));
+    }
+
+    fn give_back(&mut self, side: Side, bytes: ByteSize) {
+        match side {
+            Side::Intake => self.intake -= bytes,
+            Side::Collect => self.collect -= bytes,
+        }
+    }
+
+    fn stop_growing(&mut self, body: BodyId) {
+        self.growing.remove(&body);
+        if self.guaranteed == Some(body) {
+            self.guaranteed = self.growing.keys().next().copied();
+        }
+    }
+
+    /// Grants to waiters by age, up to the first for whom there is not enough.
+    fn settle(&mut self) {
+        while let Some(waiter) = self.waiters.values().next().copied() {
+            if !self.fits(&waiter.charge) {
+                return;
+            }
+            self.forget_waiter(waiter.charge.body);
+            self.counts.waited += 1;
+            self.grant(waiter.charge);
+        }
+    }
+
+    fn forget_waiter(&mut self, body: BodyId) {
+        if let Some(waiter) = self.waiters.remove(&body) {
+            self.deadlines.remove(&(waiter.until, body));
+        }
+    }
+
+    fn shed(&mut self, body: BodyId) {
+        self.counts.shed += 1;
+        self.outputs.push_back(Output::Shed(body));
+    }
+}

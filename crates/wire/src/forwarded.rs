@@ -1,0 +1,153 @@
+//! Fields that say where a request came from, and which trace it belongs to.
+//!
+//! `X-Forwarded-For` (a custom older than any standard), `Forwarded` (RFC 7239) and `traceparent`
+//! (W3C Trace Context, 2021, section 3.2). Absent: whom to believe, and the random source that new
+//! trace ids come from.
+
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The addresses of an `X-Forwarded-For` value from the right: the nearest hop first. `None` stands
+/// for a member that is no address (`unknown`, a name): what lies left of it was not written by
+/// anybody we can tell.
+pub fn hops_from_right(value: &[u8]) -> impl Iterator<Item = Option<IpAddr>> {
+    value.rsplit(|byte| *byte == b',').map(|member| address(member.trim_ascii()))
+}
+
+/// An address, perhaps in brackets, perhaps with a port.
+fn address(text: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(text).ok()?;
+    if let Ok(address) = text.parse::<IpAddr>() {
+        return Some(address);
+    }
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Some(address.ip());
+    }
+    let inner = text.strip_prefix('[')?.strip_suffix(']')?;
+    inner.parse::<Ipv6Addr>().map(IpAddr::V6).ok()
+}
+
+/// Append `address` as `X-Forwarded-For` writes it: bare, no brackets.
+pub fn write_address(out: &mut Vec<u8>, address: IpAddr) {
+    match address {
+        IpAddr::V4(address) => write_v4(out, address),
+        // Writing to a vector cannot fail.
+        IpAddr::V6(address) => drop(write!(out, "{address}")),
+    }
+}
+
+fn write_v4(out: &mut Vec<u8>, address: Ipv4Addr) {
+    for (index, octet) in address.octets().into_iter().enumerate() {
+        if index > 0 {
+            out.push(b'.');
+        }
+        crate::http1::encode::number(out, u64::from(octet));
+    }
+}
+
+/// Append one element of `Forwarded`: `for=192.0.2.1;host=example.com;proto=https`, quoted where
+/// RFC 7239 section 4 asks for it. `None` as the address is written as `unknown` (a client on a
+/// Unix socket). An empty host is left out.
+pub fn write_forwarded(out: &mut Vec<u8>, address: Option<IpAddr>, host: &[u8], proto: &str) {
+    out.extend_from_slice(b"for=");
+    match address {
+        None => out.extend_from_slice(b"unknown"),
+        Some(IpAddr::V4(address)) => write_v4(out, address),
+        Some(IpAddr::V6(address)) => drop(write!(out, "\"[{address}]\"")),
+    }
+    if !host.is_empty() {
+        out.extend_from_slice(b";host=");
+        write_quoted(out, host);
+    }
+    out.extend_from_slice(b";proto=");
+    out.extend_from_slice(proto.as_bytes());
+}
+
+/// Append `text` as a token where it is one, else as a quoted string.
+fn write_quoted(out: &mut Vec<u8>, text: &[u8]) {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~!".contains(byte);
+    if text.iter().all(is_plain) {
+        out.extend_from_slice(text);
+        return;
+    }
+    out.push(b'"');
+    for byte in text {
+        if matches!(byte, b'"' | b'\\') {
+            out.push(b'\\');
+        }
+        out.push(*byte);
+    }
+    out.push(b'"');
+}
+
+/// A `traceparent`: which trace a request belongs to, and the span it was sent from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traceparent {
+    /// The trace; not all zero.
+    pub trace_id: [u8; 16],
+    /// The sender's span; not all zero.
+    pub parent_id: [u8; 8],
+    /// Bit 0: sampled.
+    pub flags: u8,
+}
+
+impl Traceparent {
+    /// The size of a version 00 value.
+    pub const SIZE: usize = 55;
+
+    /// Read a value. `None` where it is invalid (the request then starts a trace of its own): not
+    /// lower-case hex, an id of zeros, version `ff`, or another size than version 00 has. Of a later
+    /// version the part is read that version 00 knows.
+    pub fn parse(value: &[u8]) -> Option<Traceparent> {
+        let (known, rest) = value.split_at_checked(Self::SIZE)?;
+        let [version] = hex_bytes(&known[..2])?;
+        let is_later = version > 0 && version < 0xff && matches!(rest, [] | [b'-', ..]);
+        let is_first = version == 0 && rest.is_empty();
+        let is_split = known[2] == b'-' && known[35] == b'-' && known[52] == b'-';
+        if !is_split || !(is_first || is_later) {
+            return None;
+        }
+        let parsed = Traceparent {
+            trace_id: hex_bytes(&known[3..35])?,
+            parent_id: hex_bytes(&known[36..52])?,
+            flags: hex_bytes::<1>(&known[53..55])?[0],
+        };
+        (parsed.trace_id != [0; 16] && parsed.parent_id != [0; 8]).then_some(parsed)
+    }
+
+    /// Append it as a version 00 value.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"00-");
+        write_hex(out, &self.trace_id);
+        out.push(b'-');
+        write_hex(out, &self.parent_id);
+        out.push(b'-');
+        write_hex(out, &[self.flags]);
+    }
+}
+
+/// Append `bytes` in lower-case hex digits, two each.
+pub fn write_hex(out: &mut Vec<u8>, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for byte in bytes {
+        out.push(DIGITS[usize::from(byte >> 4)]);
+        out.push(DIGITS[usize::from(byte & 0xf)]);
+    }
+}
+
+/// `N` bytes out of `2 * N` lower-case hex digits.
+fn hex_bytes<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let mut bytes = [0; N];
+    if text.len() != 2 * N {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(bytes)
+}

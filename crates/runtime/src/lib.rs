@@ -3,11 +3,14 @@
 //! The engine (tokio) is named in this crate alone; everything above speaks of streams, timers and
 //! tasks of ours.
 
+pub mod buffer;
 pub mod clock;
 pub mod drive;
+pub mod events;
 pub mod http;
 pub mod metrics;
 pub mod deadline;
 pub mod net;
 pub mod scratch;
 pub mod shard;
+pub mod spill;

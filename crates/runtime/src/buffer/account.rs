@@ -1,0 +1,91 @@
+//! What one body has charged to the budget, given back when it is dropped.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use spillgate_core::budget::{BodyId, Purpose, Side};
+
+use super::storage::{Answer, Storage};
+
+/// The charges of one body.
+#[derive(Debug)]
+pub(super) struct Account {
+    pub(super) storage: Arc<Storage>,
+    side: Side,
+    /// None until the first charge: a body without bytes is unknown to the budget.
+    body: Option<BodyId>,
+    charged: u64,
+    /// The bytes that it waits for.
+    wanted: Option<u64>,
+}
+
+impl Account {
+    /// Nothing is charged.
+    pub(super) fn new(storage: &Arc<Storage>, side: Side) -> Account {
+        Account { storage: Arc::clone(storage), side, body: None, charged: 0, wanted: None }
+    }
+
+    /// Bytes charged now.
+    pub(super) fn charged(&self) -> u64 {
+        self.charged
+    }
+
+    /// Charges `bytes` more, now or not at all. A wait that is under way is not disturbed.
+    pub(super) fn charge(&mut self, bytes: u64, purpose: Purpose) -> bool {
+        if self.wanted.is_some() {
+            return false;
+        }
+        let granted = self.storage.charge(&mut self.body, bytes, purpose);
+        if granted {
+            self.charged += bytes;
+        }
+        granted
+    }
+
+    /// Waits for `bytes` more. False: waited too long, or it is more than there can be.
+    ///
+    /// The first call of a wait fixes what it is for; later calls only look for the answer.
+    pub(super) fn poll_charge(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: u64,
+        purpose: Purpose,
+    ) -> Poll<bool> {
+        let (wanted, answer) = match (self.wanted, self.body) {
+            (Some(wanted), Some(body)) => (wanted, self.storage.answer(body, cx.waker())),
+            _ => (bytes, self.storage.wait(&mut self.body, bytes, purpose, cx.waker())),
+        };
+        let Some(answer) = answer else {
+            self.wanted = Some(wanted);
+            return Poll::Pending;
+        };
+        self.wanted = None;
+        if answer == Answer::Granted {
+            self.charged += wanted;
+        }
+        Poll::Ready(answer == Answer::Granted)
+    }
+
+    /// The body will ask for nothing more.
+    pub(super) fn complete(&mut self) {
+        if let Some(body) = self.body {
+            self.storage.complete(body);
+        }
+    }
+
+    /// Gives back what is charged beyond `keep`.
+    pub(super) fn shrink_to(&mut self, keep: u64) {
+        if self.charged > keep {
+            self.storage.give_back(self.side, self.charged - keep);
+            self.charged = keep;
+        }
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        if let Some(body) = self.body {
+            self.storage.close(body, self.side, self.charged);
+        }
+    }
+}

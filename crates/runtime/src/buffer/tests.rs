@@ -1,0 +1,158 @@
+//! Buffers against real storage: bytes by position, waits, failures.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Wake, Waker};
+
+use spillgate_core::time::{Duration, Instant};
+use spillgate_core::units::ByteSize;
+
+use super::*;
+
+/// The byte at `position` of body `seed`: a wrong offset or a mix of two bodies shows.
+fn byte_at(seed: u64, position: u64) -> u8 {
+    let mixed = (position / 8 + seed * 0x1_0001).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> (8 * (position % 8))) as u8
+}
+
+fn body(seed: u64, from: u64, len: usize) -> Vec<u8> {
+    (from..from + len as u64).map(|position| byte_at(seed, position)).collect()
+}
+
+fn storage(memory: u64, body_memory: u64) -> Arc<Storage> {
+    Storage::new(StorageSettings {
+        memory_max: ByteSize::from_bytes(memory),
+        body_memory_max: ByteSize::from_bytes(body_memory),
+        body_wait_max: Duration::from_secs(5),
+        spill: None,
+    })
+    .expect("a storage without folders")
+}
+
+/// A waker that counts.
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Reads `len` bytes in memory and compares them.
+fn read_and_check(buffer: &mut Buffer, seed: u64, from: u64, len: u64) {
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut position = from;
+    while position < from + len {
+        let Poll::Ready(Ok(chunk)) = buffer.poll_chunk(&mut cx) else { panic!("not in memory") };
+        assert!(!chunk.is_empty(), "bytes missing at {position}");
+        let taken = chunk.len().min((from + len - position) as usize);
+        assert_eq!(chunk[..taken], body(seed, position, taken), "at {position}");
+        buffer.consume(taken);
+        position += taken as u64;
+    }
+}
+
+#[test]
+fn requests_of_all_sizes_come_back_and_rewind() {
+    let storage = storage(64 << 20, 1 << 20);
+    for len in [0, 1, 1023, 1024, 10_000, 16_384, 16_385, 65_536, 65_537, 300_000, 1 << 20] {
+        for (known, step) in [(true, 1400), (false, 1400), (true, 70_000), (false, 70_000)] {
+            let mut buffer = Buffer::request(&storage, known.then_some(len as u64));
+            let bytes = body(len as u64, 0, len);
+            for piece in bytes.chunks(step) {
+                assert_eq!(buffer.try_append(piece), Ok(piece.len()));
+            }
+            buffer.finish();
+            assert_eq!((buffer.len(), buffer.unread()), (len as u64, len as u64));
+            read_and_check(&mut buffer, len as u64, 0, len as u64);
+            buffer.rewind();
+            read_and_check(&mut buffer, len as u64, 0, len as u64);
+            assert!(buffer.chunk().is_empty());
+        }
+    }
+    assert_eq!(storage.view().budget.intake, ByteSize::ZERO);
+}
+
+#[test]
+fn a_response_is_filled_and_read_in_turns() {
+    let storage = storage(64 << 20, 1 << 20);
+    let mut buffer = Buffer::response(&storage);
+    let (mut written, mut read) = (0, 0);
+    while read < 900_000 {
+        let piece = body(7, written, 30_000);
+        if written < 900_000 {
+            assert_eq!(buffer.try_append(&piece), Ok(piece.len()));
+            written += piece.len() as u64;
+        }
+        let part = buffer.unread().min(20_000);
+        read_and_check(&mut buffer, 7, read, part);
+        read += part;
+    }
+    assert!(storage.view().budget.collect <= ByteSize::from_kib(128), "read bytes are freed");
+    drop(buffer);
+    assert_eq!(storage.view().budget.collect, ByteSize::ZERO);
+}
+
+#[test]
+fn a_full_response_takes_more_once_it_was_read() {
+    let storage = storage(128 << 10, 1 << 20);
+    let mut buffer = Buffer::response(&storage);
+    let mut cx = Context::from_waker(Waker::noop());
+    let (mut written, mut read) = (0, 0);
+    for _ in 0..40 {
+        loop {
+            match buffer.poll_append(&mut cx, &body(3, written, 10_000)) {
+                Poll::Ready(Ok(0)) => break,
+                Poll::Ready(Ok(taken)) => written += taken as u64,
+                other => panic!("a response waits or fails: {other:?}"),
+            }
+        }
+        let part = buffer.unread().min(50_000);
+        assert!(part > 0, "full and empty at once");
+        read_and_check(&mut buffer, 3, read, part);
+        read += part;
+    }
+    assert_eq!(storage.view().relayed, 1);
+}
+
+#[test]
+fn a_request_waits_for_memory_and_gets_it_by_age() {
+    let storage = storage(100 << 10, 64 << 10);
+    let wakes = Arc::new(Wakes::default());
+    let waker = Waker::from(Arc::clone(&wakes));
+    let mut cx = Context::from_waker(&waker);
+    let piece = body(1, 0, 60_000);
+    let mut first = Buffer::request(&storage, Some(60_000));
+    assert_eq!(first.try_append(&piece), Ok(60_000));
+    let mut second = Buffer::request(&storage, Some(60_000));
+    assert_eq!(second.try_append(&piece), Ok(0));
+    assert!(second.poll_append(&mut cx, &piece).is_pending());
+    assert!(second.poll_append(&mut cx, &piece).is_pending());
+    let mut third = Buffer::request(&storage, Some(1000));
+    assert!(third.poll_append(&mut cx, &piece[..1000]).is_pending(), "a younger one waits, too");
+    assert_eq!(storage.view().budget.waiting, 2);
+    drop(first);
+    assert_eq!(wakes.0.load(Ordering::SeqCst), 2);
+    assert_eq!(second.poll_append(&mut cx, &piece), Poll::Ready(Ok(60_000)));
+    drop(third);
+    drop(second);
+    assert_eq!(storage.view().budget.intake, ByteSize::ZERO, "an unseen grant is given back");
+}
+
+#[test]
+fn who_waits_too_long_is_shed() {
+    let storage = storage(100 << 10, 64 << 10);
+    let mut cx = Context::from_waker(Waker::noop());
+    let piece = body(1, 0, 60_000);
+    let mut first = Buffer::request(&storage, Some(60_000));
+    assert_eq!(first.try_append(&piece), Ok(60_000));
+    let mut second = Buffer::request(&storage, Some(60_000));
+    assert!(second.poll_append(&mut cx, &piece).is_pending());
+    let until = storage.poll_timeout().expect("somebody waits");
+    storage.handle_timeout(until);
+    assert_eq!(second.poll_append(&mut cx, &piece), Poll::Ready(Err(BufferError::Budget)));
+    assert_eq!(storage.view().budget.shed, 1);
+    let mut large = Buffer::request(&storage, Some(80 << 10));
+    assert_eq!(large.poll_append(&mut cx, &piece), Poll::Ready(Err(BufferError::Budget)));
+    assert!(until > Instant::ZERO);
+}

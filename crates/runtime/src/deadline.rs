@@ -110,6 +110,15 @@ pub fn sweep(now: Instant) {
     });
 }
 
+/// Wake every task that has a limit, whether or not it has passed: something else has changed.
+pub fn wake_all() {
+    TABLE.with_borrow_mut(|table| {
+        for waker in table.entries.iter_mut().filter_map(|entry| entry.waker.take()) {
+            waker.wake();
+        }
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -14,3 +14,4 @@ pub mod net;
 pub mod scratch;
 pub mod shard;
 pub mod spill;
+mod sys;

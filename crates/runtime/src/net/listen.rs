@@ -18,6 +18,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::stream::Stream;
+use crate::sys;
 use crate::http::settings::Endpoint;
 
 /// Connections that the kernel completes and holds for us until we accept them. The kernel caps it
@@ -115,7 +116,7 @@ impl Listener {
     ///
     /// Errors: the engine's, when it cannot watch another descriptor.
     pub fn new(fd: OwnedFd) -> io::Result<Listener> {
-        Ok(Listener { fd: AsyncFd::register_with_interest(fd, Interest::READABLE)? })
+        Ok(Listener { fd: sys::watch::watch(fd, Interest::READABLE)? })
     }
 
     /// Where it listens; none for a Unix socket.

@@ -17,6 +17,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::http::settings::Endpoint;
+use crate::sys;
 
 /// A connected stream socket. Closed when dropped.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ impl Stream {
     ///
     /// Errors: the engine's, when it cannot watch another descriptor.
     pub fn new(fd: OwnedFd) -> io::Result<Stream> {
-        let fd = AsyncFd::register_with_interest(fd, Interest::READABLE | Interest::WRITABLE)?;
+        let fd = sys::watch::watch(fd, Interest::READABLE | Interest::WRITABLE)?;
         Ok(Stream { fd })
     }
 

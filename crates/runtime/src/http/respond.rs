@@ -1,0 +1,386 @@
+//! Writes one HTTP/1 response to a client.
+//!
+//! Head and framing are gathered in a small lent buffer, body bytes go straight from the caller's
+//! buffer: small ones are appended to the head and sent with one call, larger ones with one
+//! two-piece call. What the kernel does not take at once stays with the caller, except for the
+//! gathered bytes, which stay here.
+//!
+//! Invariant: exactly one framing goes out per response, and a response that cannot be completed
+//! ends in a reset, never in a clean end.
+
+use std::task::{Context, Poll, ready};
+
+use spillgate_core::time::Duration;
+use spillgate_core::units::ByteSize;
+use spillgate_wire::http1::encode;
+
+use super::lend::Lent;
+use super::service::{Length, Responder, SendFailure};
+use crate::clock;
+use crate::deadline::Deadline;
+use crate::net::stream::Stream;
+
+/// Bodies up to this size are copied behind the head: one plain send costs less than a two-piece one.
+const COPY_MAX: usize = 2 * 1024;
+
+/// The slowest reader that is served.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SendRate {
+    pub(super) min: ByteSize,
+    pub(super) grace: Duration,
+}
+
+/// What the request says about its response.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// The client speaks HTTP/1.1.
+    pub(super) modern: bool,
+    /// The client would keep the connection.
+    pub(super) keep_alive: bool,
+    /// No body may follow, whatever the head says (HEAD).
+    pub(super) head_only: bool,
+}
+
+pub(super) struct H1Responder<'c> {
+    stream: &'c Stream,
+    deadline: &'c Deadline,
+    rate: SendRate,
+    wanted: Wanted,
+    out: Lent<Vec<u8>>,
+    /// How much of `out` is sent.
+    flushed: usize,
+    framing: OutFraming,
+    /// Bytes of the current chunk that are still to come from the caller.
+    chunk_left: usize,
+    trailers: Lent<Vec<u8>>,
+    begun: bool,
+    finished: bool,
+    close: bool,
+    failed: bool,
+    sent: u64,
+    /// Bytes sent since the limit in `deadline` was set.
+    sent_in_window: u64,
+    waiting: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OutFraming {
+    /// No body bytes go out.
+    Nothing,
+    /// So many more.
+    Length(u64),
+    Chunked,
+    /// The end of the connection is the end of the body.
+    UntilClose,
+}
+
+impl<'c> H1Responder<'c> {
+    pub(super) fn new(
+        stream: &'c Stream,
+        deadline: &'c Deadline,
+        rate: SendRate,
+        wanted: Wanted,
+    ) -> Self {
+        H1Responder {
+            stream,
+            deadline,
+            rate,
+            wanted,
+            out: Lent::take(),
+            flushed: 0,
+            framing: OutFraming::Nothing,
+            chunk_left: 0,
+            trailers: Lent::take(),
+            begun: false,
+            finished: false,
+            close: !wanted.keep_alive,
+            failed: false,
+            sent: 0,
+            sent_in_window: 0,
+            waiting: false,
+        }
+    }
+
+    /// Was a whole response handed to the kernel?
+    pub(super) fn is_complete(&self) -> bool {
+        self.finished && !self.failed
+    }
+
+    /// Must the connection close now?
+    pub(super) fn must_close(&self) -> bool {
+        self.close || !self.is_complete()
+    }
+
+    /// Did the response begin?
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Must the client see an error instead of a clean end?
+    pub(super) fn must_reset(&self) -> bool {
+        self.begun && !self.is_complete()
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendFailure>> {
+        while self.flushed < self.out.len() {
+            let outcome = self.stream.poll_write(cx, &self.out[self.flushed..]);
+            let count = ready!(self.watched(cx, outcome))?;
+            self.flushed += count;
+        }
+        self.out.clear();
+        self.flushed = 0;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Account for a write, and cut a reader that is slower than the slowest we serve.
+    fn watched(
+        &mut self,
+        cx: &mut Context<'_>,
+        outcome: Poll<std::io::Result<usize>>,
+    ) -> Poll<Result<usize, SendFailure>> {
+        match outcome {
+            Poll::Ready(Ok(count)) => {
+                self.sent += count as u64;
+                self.sent_in_window += count as u64;
+                Poll::Ready(Ok(count))
+            }
+            Poll::Ready(Err(_)) => {
+                self.failed = true;
+                Poll::Ready(Err(SendFailure::Left))
+            }
+            Poll::Pending => self.poll_slow(cx),
+        }
+    }
+
+    fn poll_slow(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, SendFailure>> {
+        if self.rate.min == ByteSize::ZERO {
+            return Poll::Pending;
+        }
+        if !self.waiting {
+            self.waiting = true;
+            self.sent_in_window = 0;
+            self.deadline.set(clock::now() + self.rate.grace);
+        }
+        if self.deadline.poll_passed(cx).is_pending() {
+            return Poll::Pending;
+        }
+        let wanted = self.rate.min.as_bytes().saturating_mul(self.rate.grace.as_secs().max(1));
+        if self.sent_in_window < wanted {
+            self.failed = true;
+            return Poll::Ready(Err(SendFailure::Slow));
+        }
+        self.sent_in_window = 0;
+        self.deadline.set(clock::now() + self.rate.grace);
+        // Registers for the limit just set.
+        let _ = self.deadline.poll_passed(cx);
+        Poll::Pending
+    }
+
+    fn end_head(&mut self) {
+        if self.begun {
+            return;
+        }
+        self.begun = true;
+        let keep = if self.close {
+            Some(&b"close"[..])
+        } else if self.wanted.modern {
+            None
+        } else {
+            Some(&b"keep-alive"[..])
+        };
+        if let Some(value) = keep {
+            encode::field(&mut self.out, b"Connection", value);
+        }
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    /// How many of `bytes` may go out under the framing.
+    fn allowed(&self, bytes: usize) -> usize {
+        match self.framing {
+            OutFraming::Length(left) => bytes.min(usize::try_from(left).unwrap_or(usize::MAX)),
+            _ => bytes,
+        }
+    }
+
+    fn account(&mut self, count: usize) {
+        match &mut self.framing {
+            OutFraming::Length(left) => *left -= count as u64,
+            OutFraming::Chunked => {
+                self.chunk_left -= count;
+                if self.chunk_left == 0 {
+                    self.out.extend_from_slice(b"\r\n");
+                }
+            }
+            OutFraming::Nothing | OutFraming::UntilClose => {}
+        }
+    }
+
+    /// Gather what ends the body.
+    fn end_body(&mut self) {
+        if self.finished {
+            return;
+        }
+        self.finished = true;
+        match self.framing {
+            OutFraming::Chunked => {
+                self.out.extend_from_slice(b"0\r\n");
+                let trailers = std::mem::replace(&mut self.trailers, Lent::take());
+                self.out.extend_from_slice(&trailers);
+                self.out.extend_from_slice(b"\r\n");
+            }
+            OutFraming::Length(left) if left > 0 => self.failed = true,
+            _ => {}
+        }
+    }
+
+    fn poll_send_bytes(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+        last: bool,
+    ) -> Poll<Result<usize, SendFailure>> {
+        if self.framing == OutFraming::Chunked && self.chunk_left == 0 {
+            encode::chunk_head(&mut self.out, bytes.len() as u64);
+            self.chunk_left = bytes.len();
+        }
+        let bytes = &bytes[..self.allowed(bytes.len())];
+        let bytes =
+            if self.framing == OutFraming::Chunked { &bytes[..self.chunk_left.min(bytes.len())] } else { bytes };
+        let gathered = self.out.len() - self.flushed;
+        if bytes.len() <= COPY_MAX && gathered <= COPY_MAX * 2 {
+            self.out.extend_from_slice(bytes);
+            self.account(bytes.len());
+            if last {
+                self.end_body();
+            }
+            // Gathered bytes are ours: they count as taken even where the kernel makes us wait.
+            return match self.poll_flush(cx) {
+                Poll::Ready(Err(failure)) => Poll::Ready(Err(failure)),
+                _ => Poll::Ready(Ok(bytes.len())),
+            };
+        }
+        let outcome = if gathered > 0 {
+            self.stream.poll_write_two(cx, &self.out[self.flushed..], bytes)
+        } else {
+            self.stream.poll_write(cx, bytes)
+        };
+        let count = ready!(self.watched(cx, outcome))?;
+        let of_head = count.min(gathered);
+        self.flushed += of_head;
+        if self.flushed == self.out.len() {
+            self.out.clear();
+            self.flushed = 0;
+        }
+        let taken = count - of_head;
+        self.account(taken);
+        if last && taken == bytes.len() {
+            self.end_body();
+            if let Poll::Ready(Err(failure)) = self.poll_flush(cx) {
+                return Poll::Ready(Err(failure));
+            }
+        }
+        Poll::Ready(Ok(taken))
+    }
+}
+
+impl Responder for H1Responder<'_> {
+    fn begin(&mut self, status: u16, reason: &[u8], length: Length) {
+        encode::status_line(&mut self.out, status, reason);
+        self.framing = match length {
+            Length::Absent => OutFraming::Nothing,
+            Length::Known(length) => {
+                encode::field_number(&mut self.out, b"Content-Length", length);
+                OutFraming::Length(length)
+            }
+            Length::Unknown if self.wanted.modern => {
+                encode::field(&mut self.out, b"Transfer-Encoding", b"chunked");
+                OutFraming::Chunked
+            }
+            Length::Unknown => {
+                self.close |= !self.wanted.head_only;
+                OutFraming::UntilClose
+            }
+        };
+        if self.wanted.head_only {
+            self.framing = OutFraming::Nothing;
+        }
+    }
+
+    fn field(&mut self, name: &[u8], value: &[u8]) {
+        encode::field(&mut self.out, name, value);
+    }
+
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+        last: bool,
+    ) -> Poll<Result<usize, SendFailure>> {
+        self.end_head();
+        if self.framing == OutFraming::Nothing {
+            if last {
+                self.end_body();
+            }
+            return match self.poll_flush(cx) {
+                Poll::Ready(Err(failure)) => Poll::Ready(Err(failure)),
+                _ => Poll::Ready(Ok(bytes.len())),
+            };
+        }
+        if bytes.is_empty() {
+            if last {
+                self.end_body();
+            }
+            ready!(self.poll_flush(cx))?;
+            return Poll::Ready(Ok(0));
+        }
+        self.poll_send_bytes(cx, bytes, last)
+    }
+
+    fn trailer(&mut self, name: &[u8], value: &[u8]) {
+        encode::field(&mut self.trailers, name, value);
+    }
+
+    fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendFailure>> {
+        self.end_head();
+        self.end_body();
+        ready!(self.poll_flush(cx))?;
+        self.deadline.clear();
+        if self.failed { Poll::Ready(Err(SendFailure::Left)) } else { Poll::Ready(Ok(())) }
+    }
+
+    fn interim(&mut self, status: u16, reason: &[u8], fields: &[(&[u8], &[u8])]) {
+        if !self.wanted.modern || self.begun {
+            return;
+        }
+        encode::status_line(&mut self.out, status, reason);
+        for (name, value) in fields {
+            encode::field(&mut self.out, name, value);
+        }
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    fn takes_trailers(&self) -> bool {
+        self.wanted.modern
+    }
+
+    fn close_after(&mut self) {
+        self.close = true;
+    }
+
+    fn abort(&mut self) {
+        self.failed = true;
+    }
+
+    fn switch(&mut self, protocol: &[u8]) {
+        encode::field(&mut self.out, b"Connection", b"upgrade");
+        encode::field(&mut self.out, b"Upgrade", protocol);
+        self.out.extend_from_slice(b"\r\n");
+        self.begun = true;
+        self.close = true;
+        self.framing = OutFraming::UntilClose;
+    }
+
+    fn sent(&self) -> u64 {
+        self.sent
+    }
+}

@@ -1,0 +1,370 @@
+//! Drives one HTTP/1 connection of a client: heads in, exchanges through the service, replies out.
+//!
+//! ```text
+//! accepted → (PROXY header) → head → exchange → head → exchange → … → closed
+//!                              │ broken or slow      │ body unread, or the client asked to close
+//!                              └──→ refusal ──────→ linger → closed
+//! ```
+//!
+//! Invariants: requests of one connection are served one after the other, in order; an idle
+//! connection holds no buffer; after a reply that leaves request bytes unread, the connection is
+//! closed in a way that lets the client read the reply.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use ipnet::IpNet;
+use spillgate_core::time::{Duration, Instant};
+use spillgate_wire::http1::{HeadLimits, Method, RequestHead, Version};
+use spillgate_wire::proxy_protocol;
+
+use super::inbound::Inbound;
+use super::lend::Lent;
+use super::request_body::{BodyRate, H1Body};
+use super::respond::{H1Responder, SendRate, Wanted};
+use super::service::{Client, Refusal, RefusalKind, Request, Service};
+use super::settings::ListenerSettings;
+use crate::clock;
+use crate::deadline::Deadline;
+use crate::net::stream::Stream;
+
+/// Longest time that a client gets to read a reply that left its request unread.
+const LINGER_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// Longest silence in that time.
+const LINGER_QUIET_MAX: Duration = Duration::from_secs(2);
+
+/// Most bytes that are read and forgotten in that time.
+const LINGER_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// Idle time that a kept connection gets once we are stopping: a request may be on its way.
+const STOP_IDLE_MAX: Duration = Duration::from_secs(1);
+
+/// Longest PROXY protocol header: what version 2 allows for addresses and a few extensions.
+const PROXY_HEADER_MAX: usize = 4096;
+
+/// Whether a shard is stopping. Shared by its connections.
+#[derive(Debug, Default)]
+pub struct Stopping(Cell<bool>);
+
+impl Stopping {
+    /// From here on replies close their connection, and idle ones end.
+    pub fn begin(&self) {
+        self.0.set(true);
+        crate::deadline::wake_all();
+    }
+
+    /// Has it begun?
+    pub fn is_on(&self) -> bool {
+        self.0.get()
+    }
+}
+
+/// Why a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The client closed it, or asked us to.
+    Client,
+    /// It was idle for `idle_time_max`.
+    Idle,
+    /// Its request was refused, or broken off.
+    Refused,
+    /// Its PROXY header is missing, broken, or from someone who is not trusted.
+    ProxyHeader,
+    /// We are stopping.
+    Stopping,
+}
+
+/// What all connections of a listener share on one shard.
+pub struct Shared<S> {
+    /// The listener's settings.
+    pub settings: ListenerSettings,
+    /// Its index.
+    pub listener: u16,
+    /// Whose word is believed.
+    pub trusted_from: Vec<IpNet>,
+    /// What is done with requests.
+    pub service: Rc<S>,
+    /// Whether we are stopping.
+    pub stopping: Rc<Stopping>,
+}
+
+impl<S> Shared<S> {
+    fn client(&self, address: Option<SocketAddr>) -> Client {
+        let trusted = address.is_some_and(|address| {
+            let ip = address.ip().to_canonical();
+            self.trusted_from.iter().any(|net| net.contains(&ip))
+        });
+        Client { address, trusted, listener: self.listener }
+    }
+
+    fn limits(&self) -> HeadLimits {
+        HeadLimits {
+            size_max: self.settings.head_size_max.as_len(),
+            fields_max: self.settings.head_fields_max,
+        }
+    }
+
+    fn send_rate(&self) -> SendRate {
+        SendRate { min: self.settings.send_rate_min, grace: self.settings.send_rate_grace }
+    }
+}
+
+/// Serve one accepted connection until it ends.
+pub async fn serve<S: Service>(
+    stream: Stream,
+    address: Option<SocketAddr>,
+    shared: Rc<Shared<S>>,
+) -> End {
+    let send_buffer = shared.settings.send_buffer_max.as_len();
+    if send_buffer > 0 {
+        stream.set_send_buffer(send_buffer);
+    }
+    let client = shared.client(address);
+    let mut connection = Connection {
+        stream,
+        inbound: Inbound::new(),
+        deadline: Deadline::unset(),
+        client,
+        shared,
+        started: Instant::ZERO,
+        first: true,
+    };
+    if connection.shared.settings.proxy_protocol && connection.proxy_header().await.is_none() {
+        return End::ProxyHeader;
+    }
+    loop {
+        let next = connection.next_head().await;
+        let more = match next {
+            Next::Head(head) => connection.exchange(head).await,
+            Next::Refused(kind) => {
+                connection.refuse(kind).await;
+                return End::Refused;
+            }
+            Next::Ended(end) => return end,
+        };
+        match more {
+            After::Next => {}
+            After::Linger => {
+                connection.linger().await;
+                return End::Client;
+            }
+            After::Close(end) => return end,
+        }
+    }
+}
+
+struct Connection<S> {
+    stream: Stream,
+    inbound: Inbound,
+    deadline: Deadline,
+    client: Client,
+    shared: Rc<Shared<S>>,
+    started: Instant,
+    first: bool,
+}
+
+enum Next {
+    Head(Lent<RequestHead>),
+    Refused(RefusalKind),
+    Ended(End),
+}
+
+enum After {
+    Next,
+    Linger,
+    Close(End),
+}
+
+impl<S: Service> Connection<S> {
+    /// Read the PROXY header; none when the connection must be closed.
+    async fn proxy_header(&mut self) -> Option<()> {
+        if !self.client.trusted {
+            return None;
+        }
+        self.deadline.set(clock::now() + self.shared.settings.head_time_max);
+        loop {
+            match proxy_protocol::parse(self.inbound.bytes()) {
+                Ok(Some((consumed, header))) => {
+                    self.inbound.consume(consumed);
+                    self.inbound.park();
+                    if let Some(source) = header.source {
+                        self.client = self.shared.client(Some(source));
+                    }
+                    return Some(());
+                }
+                Ok(None) if self.inbound.bytes().len() < PROXY_HEADER_MAX => {}
+                Ok(None) | Err(_) => return None,
+            }
+            let filled = poll_fn(|cx| self.poll_more(cx)).await;
+            if filled == Filled::Nothing {
+                return None;
+            }
+        }
+    }
+
+    fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<Filled> {
+        match self.inbound.poll_fill(&self.stream, cx) {
+            Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(Filled::Nothing),
+            Poll::Ready(Ok(_)) => Poll::Ready(Filled::Some),
+            Poll::Pending => self.deadline.poll_passed(cx).map(|()| Filled::Nothing),
+        }
+    }
+
+    async fn next_head(&mut self) -> Next {
+        let now = clock::now();
+        // The first head must come soon, a later one whenever the client has something to ask.
+        let idle = if self.shared.stopping.is_on() {
+            STOP_IDLE_MAX
+        } else if self.first {
+            self.shared.settings.head_time_max
+        } else {
+            self.shared.settings.idle_time_max
+        };
+        self.deadline.set(now + idle);
+        self.started = now;
+        self.first = false;
+        let limits = self.shared.limits();
+        let mut begun = false;
+        // Taken when there is something to parse: an idle connection holds no head.
+        let mut head: Option<Lent<RequestHead>> = None;
+        poll_fn(|cx| self.poll_head(cx, &limits, &mut begun, &mut head)).await
+    }
+
+    fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        limits: &HeadLimits,
+        begun: &mut bool,
+        slot: &mut Option<Lent<RequestHead>>,
+    ) -> Poll<Next> {
+        loop {
+            if !self.inbound.bytes().is_empty() {
+                let mut head = slot.take().unwrap_or_else(Lent::take);
+                match head.parse(self.inbound.bytes(), limits) {
+                    Ok(Some(consumed)) => {
+                        self.inbound.consume(consumed);
+                        return Poll::Ready(Next::Head(head));
+                    }
+                    Ok(None) => *slot = Some(head),
+                    Err(error) => return Poll::Ready(Next::Refused(RefusalKind::Bad(error))),
+                }
+                if !*begun {
+                    *begun = true;
+                    self.deadline.set(clock::now() + self.shared.settings.head_time_max);
+                }
+            }
+            match self.inbound.poll_fill(&self.stream, cx) {
+                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Next::Ended(End::Client)),
+                Poll::Ready(Ok(_)) if !*begun => self.started = clock::now(),
+                Poll::Ready(Ok(_)) => {}
+                Poll::Pending => return self.poll_waited(cx, *begun),
+            }
+        }
+    }
+
+    fn poll_waited(&mut self, cx: &mut Context<'_>, begun: bool) -> Poll<Next> {
+        if self.shared.stopping.is_on() && !begun {
+            // Woken by the stop: what is left of the idle time shrinks to a moment.
+            let last = self.started + self.shared.settings.idle_time_max;
+            self.deadline.set(last.min(clock::now() + STOP_IDLE_MAX));
+        }
+        ready!(self.deadline.poll_passed(cx));
+        Poll::Ready(match begun {
+            true => Next::Refused(RefusalKind::Slow),
+            false if self.shared.stopping.is_on() => Next::Ended(End::Stopping),
+            false => Next::Ended(End::Idle),
+        })
+    }
+
+    async fn exchange(&mut self, head: Lent<RequestHead>) -> After {
+        self.deadline.clear();
+        let stopping = self.shared.stopping.is_on();
+        let wanted = Wanted {
+            modern: head.version() == Version::Http11,
+            keep_alive: head.keep_alive() && !stopping,
+            head_only: head.method() == Method::Head,
+        };
+        let mut responder =
+            H1Responder::new(&self.stream, &self.deadline, self.shared.send_rate(), wanted);
+        let settings = &self.shared.settings;
+        let mut body =
+            H1Body::new(&self.stream, &mut self.inbound, &self.deadline, head.framing());
+        body.half_close = settings.half_close;
+        body.rate = BodyRate { min: settings.body_rate_min, grace: settings.body_rate_grace };
+        if head.expects_continue() && wanted.modern {
+            body.expects_continue();
+        }
+        if body.is_done() {
+            // Only pipelined requests can lie here: they wait parked.
+            body.inbound.park();
+        }
+        let request = Request {
+            head: &head,
+            body: &mut body,
+            client: &self.client,
+            started: self.started,
+        };
+        self.shared.service.exchange(request, &mut responder).await;
+        let unread = !body.is_done();
+        if responder.must_reset() || !responder.has_begun() {
+            self.stream.reset_on_close();
+            return After::Close(End::Refused);
+        }
+        if unread {
+            return After::Linger;
+        }
+        if responder.must_close() {
+            let pipelined = !self.inbound.bytes().is_empty();
+            return if pipelined { After::Linger } else { After::Close(End::Client) };
+        }
+        After::Next
+    }
+
+    async fn refuse(&mut self, kind: RefusalKind) {
+        self.deadline.clear();
+        self.inbound.park();
+        let wanted = Wanted { modern: true, keep_alive: false, head_only: false };
+        let mut responder =
+            H1Responder::new(&self.stream, &self.deadline, self.shared.send_rate(), wanted);
+        let refusal = Refusal { kind, client: &self.client, started: self.started };
+        self.shared.service.refuse(refusal, &mut responder).await;
+        if responder.is_complete() {
+            self.linger().await;
+        }
+    }
+
+    /// Say that we are done, then read and forget what the client still sends, so that closing does
+    /// not reset the connection before it has read our reply.
+    async fn linger(&mut self) {
+        self.stream.shutdown_write();
+        let last = clock::now() + LINGER_TIME_MAX;
+        self.deadline.set(clock::now() + LINGER_QUIET_MAX);
+        let mut left = LINGER_BYTES_MAX;
+        poll_fn(|cx| {
+            loop {
+                let here = self.inbound.bytes().len();
+                self.inbound.consume(here);
+                left = left.saturating_sub(here as u64);
+                match self.inbound.poll_fill(&self.stream, cx) {
+                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(()),
+                    Poll::Ready(Ok(_)) if left == 0 => return Poll::Ready(()),
+                    Poll::Ready(Ok(_)) => {
+                        self.deadline.set(last.min(clock::now() + LINGER_QUIET_MAX));
+                    }
+                    Poll::Pending => return self.deadline.poll_passed(cx),
+                }
+            }
+        })
+        .await;
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Filled {
+    Some,
+    Nothing,
+}

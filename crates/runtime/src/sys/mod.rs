@@ -1,0 +1,3 @@
+//! The only unsafe code: each file is a safe face over one thing that the compiler cannot check.
+
+pub(crate) mod watch;

@@ -1,3 +1,16 @@
 //! The binary: arguments, configuration, wiring.
 
-fn main() {}
+mod check;
+mod cli;
+mod config;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match cli::Cli::parse().command {
+        cli::Command::Check(args) => check::run(&args.config),
+        _ => ExitCode::FAILURE,
+    }
+}

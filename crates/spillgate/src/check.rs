@@ -1,0 +1,21 @@
+//! `spillgate check`: all problems of a configuration file.
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::process::ExitCode;
+
+use crate::config;
+
+/// Checks the file at `path` and prints what it finds. Fails when there is an error; warnings and
+/// hints are shown only.
+pub(crate) fn run(path: &Path) -> ExitCode {
+    let outcome = config::load(path);
+    eprint!("{}", outcome.problems.draw(std::io::stderr().is_terminal()));
+    match outcome.config {
+        None => ExitCode::FAILURE,
+        Some(_) => {
+            println!("{}: valid", path.display());
+            ExitCode::SUCCESS
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The command line: what can be asked of Spillgate, and the help that says so.
+//!
+//! Only names, types and help texts; what a command does is in the module of its name.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use spillgate_runtime::http::settings::Endpoint;
+
+use crate::config::{self, Role};
+
+/// Stands in front of application workers and keeps answering when demand exceeds them.
+///
+/// Spillgate buffers requests, queues them until a worker has a free slot, sheds honestly what
+/// cannot be answered in time, and can start and replace the workers itself.
+#[derive(Debug, Parser)]
+#[command(name = "spillgate", version, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start workers of a command and serve in front of them, without a file
+    Run(RunArgs),
+    /// Serve what a configuration file says
+    Serve(FileArgs),
+    /// Show all problems of a configuration file
+    Check(FileArgs),
+    /// Send a command to a running Spillgate
+    Ctl(CtlArgs),
+    /// See overload being held: embedded workers, a crowd, the live page
+    Demo,
+    /// Run a scenario in the simulator, or a recorded trace again
+    Sim(SimArgs),
+}
+
+/// Arguments of `run`.
+///
+/// Each worker finds PORT in its environment and must listen there, on 127.0.0.1. The admin page is
+/// on 127.0.0.1:8999. Everything else has its default: see docs/config.md, and use `serve` to change
+/// it.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// How many workers to start [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) workers: Option<u32>,
+    /// Where to listen: HOST:PORT or unix:/PATH [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR", value_parser = parse_endpoint)]
+    pub(crate) listen: Option<Endpoint>,
+    /// The program that is the worker, and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) worker: Vec<String>,
+}
+
+/// Arguments of `serve` and `check`.
+#[derive(Debug, Args)]
+pub(crate) struct FileArgs {
+    /// The configuration file (TOML; each key is described in docs/config.md)
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+}
+
+/// Arguments of `ctl`.
+#[derive(Debug, Args)]
+pub(crate) struct CtlArgs {
+    /// The command socket: `control` of [admin] [default: /run/spillgate.sock for root, else
+    /// /tmp/spillgate-UID.sock]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
+    /// The command.
+    #[command(subcommand)]
+    pub(crate) command: CtlCommand,
+}
+
+/// Commands to a running Spillgate.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CtlCommand {
+    /// Print pools, workers and queues as JSON
+    Status,
+    /// Replace the workers of a pool one by one, without a failed request
+    Restart {
+        /// The pool
+        #[arg(value_name = "POOL")]
+        pool: String,
+        /// Return only when the last worker was replaced
+        #[arg(long)]
+        wait: bool,
+    },
+    /// Stop gracefully, as after SIGTERM
+    Drain,
+}
+
+/// Arguments of `sim`.
+#[derive(Debug, Args)]
+#[group(id = "what", required = true, multiple = false, args = ["scenario", "replay"])]
+pub(crate) struct SimArgs {
+    /// The scenario file
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) scenario: Option<PathBuf>,
+    /// The number that the whole run is a function of
+    #[arg(long, value_name = "N", conflicts_with = "replay")]
+    pub(crate) seed: Option<u64>,
+    /// Feed a recorded trace to a gate; its outputs must be the recorded ones
+    #[arg(long, value_name = "TRACE")]
+    pub(crate) replay: Option<PathBuf>,
+}
+
+fn parse_endpoint(text: &str) -> Result<Endpoint, String> {
+    config::endpoint(text, Role::Listen).map_err(|fault| fault.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_follows_the_dashes_is_the_worker() {
+        let words = ["spillgate", "run", "--workers", "4", "--", "node", "--inspect", "server.js"];
+        let cli = Cli::try_parse_from(words).expect("valid");
+        let Command::Run(args) = cli.command else { panic!("run was asked for") };
+        assert_eq!(args.workers, Some(4));
+        assert_eq!(args.worker, ["node", "--inspect", "server.js"]);
+    }
+
+    #[test]
+    fn a_bad_address_says_what_to_write() {
+        let words = ["spillgate", "run", "--listen", ":80", "--", "x"];
+        let error = Cli::try_parse_from(words).expect_err("the host is missing").to_string();
+        assert!(error.contains("write 0.0.0.0:80"), "{error}");
+    }
+
+    #[test]
+    fn the_simulator_takes_a_scenario_or_a_trace() {
+        let parse = |words: &[&str]| Cli::try_parse_from(words).is_ok();
+        assert!(parse(&["spillgate", "sim", "a.toml", "--seed", "3"]));
+        assert!(parse(&["spillgate", "sim", "--replay", "a.trace"]));
+        assert!(!parse(&["spillgate", "sim"]));
+        assert!(!parse(&["spillgate", "sim", "a.toml", "--replay", "a.trace"]));
+    }
+}

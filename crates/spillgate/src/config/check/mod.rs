@@ -1,0 +1,131 @@
+//! What the keys of a file must be together.
+//!
+//! Each check reads the raw file and adds its problems; none changes anything, none depends on
+//! another. A key whose value is bad already has its problem, so checks skip it. What another key
+//! says is pointed at with a second label.
+
+mod addresses;
+mod files;
+mod pools;
+pub(super) mod routes;
+
+use spillgate_core::units::{ByteSize, Ratio};
+
+use super::problem::{Problem, Span};
+use super::raw::{Raw, Section};
+use super::value::{At, Value};
+
+/// The share of the buffers that request bodies may take.
+const INTAKE_SHARE: Ratio = Ratio::from_percent(70);
+
+/// Checks everything that more than one key decides. `cores` is the default of `workers`.
+pub(super) fn check(raw: &Raw, cores: u32, problems: &mut Vec<Problem>) {
+    sections(raw, problems);
+    required(raw, problems);
+    listeners(raw, problems);
+    memory(raw, problems);
+    addresses::check(raw, cores, problems);
+    pools::check(raw, problems);
+    routes::check(raw, problems);
+    files::check(raw, problems);
+}
+
+/// The value that the file gives for `name`, through `read`, with its place.
+fn given<'a, T>(
+    section: &'a Section,
+    name: &str,
+    read: impl Fn(&'a Value) -> Option<T>,
+) -> Option<(T, &'a Span)> {
+    let At { value, span } = section.given(name)?;
+    Some((read(value)?, span))
+}
+
+fn sections(raw: &Raw, problems: &mut Vec<Problem>) {
+    if raw.listeners.is_empty() {
+        problems.push(
+            Problem::error("no listener")
+                .note("nobody could connect")
+                .mend("add [listener.main] with address = \"127.0.0.1:8080\""),
+        );
+    }
+    if raw.pools.is_empty() && raw.routes.is_empty() {
+        problems.push(
+            Problem::error("neither a pool nor a route")
+                .note("every request would be refused")
+                .mend("add [pool.app] with endpoints = [\"127.0.0.1:9000\"]"),
+        );
+    }
+}
+
+/// Every section has the keys that it cannot do without.
+fn required(raw: &Raw, problems: &mut Vec<Problem>) {
+    let once = [&raw.spill, &raw.access_log, &raw.admin];
+    let many = raw.listeners.iter().chain(&raw.pools).chain(&raw.routes);
+    for section in many.chain(once.into_iter().flatten()) {
+        section.demand(problems);
+    }
+    for route in &raw.routes {
+        if let Some(At { value: Value::Reply(reply), .. }) = route.given("reply") {
+            reply.demand(problems);
+        }
+    }
+}
+
+/// A PROXY protocol header that is believed from nobody closes every connection.
+fn listeners(raw: &Raw, problems: &mut Vec<Problem>) {
+    let trusted = match raw.top.value("trusted_from") {
+        Some(Value::Networks(networks)) => !networks.is_empty(),
+        _ => true,
+    };
+    for listener in raw.listeners.iter().filter(|_| !trusted) {
+        let Some((true, span)) = given(listener, "proxy_protocol", Value::as_flag) else {
+            continue;
+        };
+        problems.push(
+            Problem::error("`proxy_protocol` needs `trusted_from`")
+                .at(span, "believed from nobody, so each connection would be closed")
+                .mend("name the load balancers at the top: trusted_from = [\"10.0.0.0/8\"]"),
+        );
+    }
+}
+
+/// Bodies must fit into what holds them.
+fn memory(raw: &Raw, problems: &mut Vec<Problem>) {
+    let all = raw.top.value("buffer_memory_max").and_then(|value| value.as_size());
+    let one = raw.top.value("body_memory_max").and_then(|value| value.as_size());
+    let (Some(all), Some(one)) = (all, one) else { return };
+    let intake = ByteSize::from_bytes(INTAKE_SHARE.of(all.as_bytes()));
+    if one > intake {
+        let mut problem = Problem::error(format!(
+            "`body_memory_max` is {one}, but request bodies may take {intake} in all"
+        ));
+        if let Some(at) = raw.top.given("body_memory_max") {
+            problem = problem.at(&at.span, "one body would never fit");
+        }
+        if let Some(at) = raw.top.given("buffer_memory_max") {
+            problem = problem.at(&at.span, format!("request bodies get 70 % of this: {intake}"));
+        }
+        problems.push(problem.mend("raise `buffer_memory_max`, or lower `body_memory_max`"));
+    }
+    let room = match &raw.spill {
+        None => Some((intake, "without [spill], bodies stay in 70 % of `buffer_memory_max`")),
+        Some(spill) => spill
+            .value("size_max")
+            .and_then(|value| value.as_size())
+            .map(|size| (size + one, "bodies spill within `size_max` of [spill]")),
+    };
+    let Some((room, why)) = room else { return };
+    for pool in &raw.pools {
+        let Some((size, span)) = given(pool, "body_size_max", Value::as_size) else { continue };
+        if size > room {
+            problems.push(
+                Problem::warning(format!(
+                    "`body_size_max` is {size}, but there is room for {room}"
+                ))
+                .at(span, "bodies near this size are shed")
+                .note(why)
+                .mend("lower `body_size_max`, or make more room"),
+            );
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! What one record of the table says about a key, and how that is put into words.
+//!
+//! The words for types, ranges and defaults come from here alone, so the manual and the error
+//! texts cannot differ from what the checker does.
+
+use std::time::Duration;
+
+use spillgate_core::units::{ByteSize, Ratio};
+
+use super::unit::{duration_text, ratio_text};
+
+/// Everything about one key of the file.
+#[derive(Debug)]
+pub(crate) struct Key {
+    /// The table of the file that it stands in.
+    pub(crate) place: Place,
+    /// Its name there.
+    pub(crate) name: &'static str,
+    /// Type, unit and range.
+    pub(crate) kind: Kind,
+    /// What holds when it is left out.
+    pub(crate) preset: Preset,
+    /// Whether a reload applies a change; if not, it takes a restart of Spillgate.
+    pub(crate) live: bool,
+    /// One line: what it is.
+    pub(crate) line: &'static str,
+    /// One paragraph: what to know before changing it.
+    pub(crate) text: &'static str,
+    /// The version that brought it.
+    pub(crate) since: &'static str,
+}
+
+impl Key {
+    /// Line, range and default in one sentence: the note under an error about this key.
+    pub(crate) fn note(&self) -> String {
+        let mut note = format!("{}: {}", self.line, self.kind);
+        match self.preset {
+            Preset::Required => {}
+            Preset::Off(meaning) => note += &format!("; left out: {meaning}"),
+            Preset::Is(value) => note += &format!("; default {value}"),
+            Preset::Derived(rule) => note += &format!("; default: {rule}"),
+        }
+        note
+    }
+}
+
+/// A table of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The top of the file, before any header.
+    Top,
+    /// `[spill]`
+    Spill,
+    /// `[listener.NAME]`
+    Listener,
+    /// `[pool.NAME]`
+    Pool,
+    /// `[[route]]`
+    Route,
+    /// The inline table of `reply`.
+    Reply,
+    /// `[access_log]`
+    AccessLog,
+    /// `[admin]`
+    Admin,
+}
+
+impl Place {
+    /// All of them, in the order of the manual.
+    pub(crate) const ALL: [Place; 8] = [
+        Place::Top,
+        Place::Listener,
+        Place::Pool,
+        Place::Route,
+        Place::Reply,
+        Place::Spill,
+        Place::AccessLog,
+        Place::Admin,
+    ];
+
+    /// As the file writes it.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Place::Top => "the top of the file",
+            Place::Spill => "[spill]",
+            Place::Listener => "[listener.NAME]",
+            Place::Pool => "[pool.NAME]",
+            Place::Route => "[[route]]",
+            Place::Reply => "reply = { … }",
+            Place::AccessLog => "[access_log]",
+            Place::Admin => "[admin]",
+        }
+    }
+}
+
+/// Type, unit and range of a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    /// A duration with its unit.
+    Duration {
+        /// Least.
+        min: Duration,
+        /// Most.
+        max: Duration,
+    },
+    /// A duration, or `"off"`.
+    DurationOrOff {
+        /// Least.
+        min: Duration,
+        /// Most.
+        max: Duration,
+    },
+    /// A size with its unit.
+    Size {
+        /// Least.
+        min: ByteSize,
+        /// Most.
+        max: ByteSize,
+    },
+    /// Bytes a second.
+    Rate {
+        /// Least.
+        min: ByteSize,
+        /// Most.
+        max: ByteSize,
+    },
+    /// A share in percent.
+    Share {
+        /// Least.
+        min: Ratio,
+        /// Most.
+        max: Ratio,
+    },
+    /// A whole number.
+    Count {
+        /// Least.
+        min: u64,
+        /// Most.
+        max: u64,
+    },
+    /// `true` or `false`.
+    Flag,
+    /// One of a few words.
+    Choice(&'static [&'static str]),
+    /// Where a listener listens.
+    Address,
+    /// Where the admin page listens, or `"off"`.
+    AddressOrOff,
+    /// A file or folder.
+    Path,
+    /// Where access records go.
+    Log,
+    /// The host of a request.
+    Host,
+    /// The path of a request.
+    UrlPath,
+    /// The name of a pool.
+    PoolName,
+    /// The value of a `Content-Type` header.
+    ContentType,
+    /// Any text.
+    Text,
+    /// Where workers listen.
+    Endpoints,
+    /// Address ranges.
+    Networks,
+    /// Folders.
+    Folders,
+    /// A program and its arguments.
+    Command,
+    /// Environment variables.
+    Environment,
+    /// A reply of our own.
+    Reply,
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Kind::Duration { min, max } => {
+                write!(f, "{} to {}", duration_text(min), duration_text(max))
+            }
+            Kind::DurationOrOff { min, max } => {
+                write!(f, "{} to {}, or \"off\"", duration_text(min), duration_text(max))
+            }
+            Kind::Size { min, max } => write!(f, "{min} to {max}"),
+            Kind::Rate { min, max } => write!(f, "{min}/s to {max}/s"),
+            Kind::Share { min, max } => write!(f, "{} to {}", ratio_text(min), ratio_text(max)),
+            Kind::Count { min, max } => write!(f, "{min} to {max}"),
+            Kind::Flag => f.write_str("true or false"),
+            Kind::Choice(words) => write!(f, "{}", one_of(words.iter().copied(), '"')),
+            Kind::Address => f.write_str("\"host:port\" or \"unix:/path\""),
+            Kind::AddressOrOff => f.write_str("\"host:port\", \"unix:/path\" or \"off\""),
+            Kind::Path => f.write_str("a path"),
+            Kind::Log => f.write_str("\"stdout\", \"off\" or the path of a file"),
+            Kind::Host => f.write_str("a host name or address without port"),
+            Kind::UrlPath => f.write_str("a path that begins with `/`"),
+            Kind::PoolName => f.write_str("the name of a pool of this file"),
+            Kind::ContentType => f.write_str("a media type"),
+            Kind::Text => f.write_str("a text"),
+            Kind::Endpoints => f.write_str("a list of \"host:port\" and \"unix:/path\""),
+            Kind::Networks => f.write_str("a list of ranges such as \"10.0.0.0/8\" or \"::1/128\""),
+            Kind::Folders => f.write_str("a list of folders"),
+            Kind::Command => f.write_str("a list: a program and its arguments"),
+            Kind::Environment => f.write_str("a table of texts"),
+            Kind::Reply => f.write_str("a table with `status`, `body` and `content_type`"),
+        }
+    }
+}
+
+/// What holds when a key is left out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Preset {
+    /// It cannot be left out.
+    Required,
+    /// Nothing; this is what that means.
+    Off(&'static str),
+    /// This value, as the file would write it.
+    Is(&'static str),
+    /// A value that depends on others: the rule in words.
+    Derived(&'static str),
+}
+
+/// `` `a`, `b` or `c` ``, with the given quote.
+pub(crate) fn one_of<'a>(words: impl IntoIterator<Item = &'a str>, quote: char) -> String {
+    let mut list: Vec<String> =
+        words.into_iter().map(|word| format!("{quote}{word}{quote}")).collect();
+    match list.pop() {
+        None => "none".into(),
+        Some(last) if list.is_empty() => last,
+        Some(last) => format!("{} or {last}", list.join(", ")),
+    }
+}

@@ -1,0 +1,62 @@
+//! The grammar of the file: every syntax error, with a mend for the common ones.
+//!
+//! The grammar itself is the `toml` crate's. After a syntax error the parser guesses how to go on,
+//! so of what it then finds only problems in lines without a syntax error are told, and nothing
+//! about missing keys or about keys that do not go together.
+
+use toml::de::DeTable;
+
+use super::problem::{Problem, Span, shown};
+use super::raw::{self, Raw};
+
+/// Parses `text` and checks each value alone. None: there is a syntax error.
+pub(super) fn parse(text: &str, problems: &mut Vec<Problem>) -> Option<Raw> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let mut found = Vec::new();
+    let raw = raw::read(table.get_ref(), &mut found);
+    if errors.is_empty() {
+        problems.append(&mut found);
+        return Some(raw);
+    }
+    let mut bad_lines: Vec<Span> = Vec::new();
+    for error in errors {
+        let span = error.span().unwrap_or(0..0);
+        let line = line_of(text, span.start);
+        if !bad_lines.contains(&line) {
+            problems.push(problem(text, &line, &span, error.message()));
+            bad_lines.push(line);
+        }
+    }
+    found.retain(|problem| !bad_lines.contains(&line_of(text, problem.start())));
+    problems.append(&mut found);
+    None
+}
+
+fn problem(text: &str, line: &Span, span: &Span, message: &str) -> Problem {
+    let message = message.lines().next().unwrap_or(message);
+    Problem::error("this is not TOML")
+        .at(span, shown(message))
+        .mend_if(mend(&text[line.clone()], message))
+}
+
+/// The line around `at`, without its end.
+fn line_of(text: &str, at: usize) -> Span {
+    let at = text.floor_char_boundary(at);
+    let start = text[..at].rfind('\n').map_or(0, |n| n + 1);
+    let end = text[at..].find('\n').map_or(text.len(), |n| at + n);
+    start..end
+}
+
+/// How to write `line`, if it looks like one of the usual slips.
+fn mend(line: &str, message: &str) -> Option<String> {
+    if message.contains("duplicate key") {
+        return Some("keep one of the two".into());
+    }
+    let (key, value) = line.split_once('=')?;
+    let (key, value) = (key.trim(), value.trim());
+    let word = |c: char| c.is_ascii_alphanumeric() || ".:/%-_*".contains(c);
+    if value.is_empty() || value.len() > 64 || !value.chars().all(word) {
+        return None;
+    }
+    Some(format!("texts need quotes: {} = \"{value}\"", shown(key)))
+}

@@ -19,7 +19,7 @@ pub enum HeadError {
     EmptyLines,
     /// A line that does not end with CR LF, or a CR, LF or NUL inside one.
     LineEnd {
-        /// Where the line should have ended.
+        /// Where the line should have ended; zero where that is not known.
         at: usize,
     },
     /// A field name that is no token, is empty, has white space after it, or a folded line.

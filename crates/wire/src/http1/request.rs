@@ -118,7 +118,8 @@ impl RequestHead {
             return Ok(Some(self.keep(head, len, skipped)));
         }
         match head.first() {
-            None | Some(b'\r') if size_max > head.len() => return Ok(None),
+            None | Some(b'\r') if head.len() < size_max => return Ok(None),
+            None | Some(b'\r') => return Err(HeadError::TooLarge.into()),
             Some(byte) if !super::field::is_tchar(*byte) => return Err(RequestError::Method),
             _ => {}
         }

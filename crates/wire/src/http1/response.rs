@@ -82,13 +82,13 @@ impl ResponseIndex {
     ) -> Result<Option<usize>, ResponseError> {
         let size_max = limits.size_max.min(HeadLimits::SIZE_MAX);
         let head = &input[..input.len().min(size_max)];
+        if head.first().is_some_and(|byte| *byte != b'H') {
+            return Err(ResponseError::StatusLine);
+        }
         if self.scan.is_fresh()
             && let Ok(Some(len)) = self.index(head, limits.fields_max)
         {
             return Ok(Some(len));
-        }
-        if head.first().is_some_and(|byte| *byte != b'H') {
-            return Err(ResponseError::StatusLine);
         }
         if !self.scan.find(head, size_max)? {
             return Ok(None);

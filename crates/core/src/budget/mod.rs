@@ -9,13 +9,13 @@
 //! 2. A body of known length is charged whole, once; it will not ask again, so it will end.
 //! 3. Bodies of unknown length grow in steps. The oldest of them is guaranteed to finish: nobody
 //!    else may take what it still needs to reach `body_memory_max`.
-//! 4. Who waits is served by age alone, and is shed after `body_wait_max`.
+//! 4. Who waits is served by age, after the guaranteed one, and is shed after `body_wait_max`.
 //!
 //! Proof sketch of 3: let `g` be the guaranteed body, `c` its largest size. Bytes that are free, plus
 //! bytes of bodies that will end by themselves, are never less than `c` minus what `g` holds: a
 //! grant to `g` lowers both sides alike, a grant to another is only given when the free bytes alone
 //! still satisfy it, and when `g` is whole or gone its own bytes join the left side, so whoever is
-//! the oldest then finds `c` and is the next `g`. The banker's algorithm (Dijkstra 1965) does this for every claim; here one
+//! the oldest then finds `c` and is the next `g`. Nor can an older waiter stand before `g`. The banker's algorithm (Dijkstra 1965) does this for every claim; here one
 //! claim is kept, because bodies end in any order and one that can always finish is enough.
 //!
 //! Absent: the bytes themselves, spill extents, wakers (all `runtime`).
@@ -54,7 +54,8 @@ pub struct Settings {
     /// Most bytes that all buffers together may hold in memory. Default 256 MiB.
     pub memory_max: ByteSize,
     /// Bytes of one body that stay in memory, and the size up to which a growing body is guaranteed
-    /// to finish. More than the intake share counts as the intake share. Default 1 MiB.
+    /// to finish; there rounded up to blocks of 64 KiB. More than the intake share counts as that
+    /// share. Default 1 MiB.
     pub body_memory_max: ByteSize,
     /// Longest time that one charge waits. Default 5 s.
     pub body_wait_max: Duration,
@@ -99,7 +100,7 @@ pub struct Budget {
     /// The one of them that is guaranteed to finish. It stays so even when an older one begins to
     /// grow after it: the promise holds for one at a time.
     guaranteed: Option<BodyId>,
-    /// The first is the oldest, and the next to be granted.
+    /// The first is the oldest.
     waiters: BTreeMap<BodyId, Waiter>,
     deadlines: BTreeSet<(Instant, BodyId)>,
     outputs: VecDeque<Output>,
@@ -132,7 +133,7 @@ impl Budget {
             side: share(INTAKE_SHARE),
             spare: share(SPARE_SHARE),
             window: share(WINDOW_SHARE),
-            claim: settings.body_memory_max.min(share(INTAKE_SHARE)),
+            claim: whole_blocks(settings.body_memory_max).min(share(INTAKE_SHARE)),
             wait: settings.body_wait_max,
         };
         Budget {
@@ -213,8 +214,8 @@ impl Budget {
             assert!(self.deadlines.contains(&(waiter.until, *body)), "a deadline is lost");
             assert!(waiter.charge.bytes <= limits.side, "waits for more than there can be");
         }
-        if let Some(waiter) = self.waiters.values().next() {
-            assert!(!self.fits(&waiter.charge), "the oldest waiter could be served");
+        if let Some(waiter) = self.first_waiter() {
+            assert!(!self.fits(&waiter.charge), "the first waiter could be served");
         }
     }
 
@@ -260,14 +261,34 @@ impl Budget {
         };
         let room = share.saturating_sub(held).min(free.saturating_sub(limits.window));
         let mine = match charge.purpose {
-            Purpose::Whole | Purpose::Step => self.is_oldest_waiter(charge.body),
+            Purpose::Whole | Purpose::Step => self.comes_first(charge),
             _ => self.waiters.is_empty(),
         };
         mine && room >= charge.bytes + self.promised_to_other(charge.body)
     }
 
-    fn is_oldest_waiter(&self, body: BodyId) -> bool {
-        self.waiters.first_key_value().is_none_or(|(oldest, _)| body <= *oldest)
+    /// Whether nobody who waits comes before `charge`.
+    fn comes_first(&self, charge: &Charge) -> bool {
+        match self.first_waiter() {
+            _ if self.is_promised(charge) => true,
+            None => true,
+            Some(first) => charge.body <= first.charge.body && !self.is_promised(&first.charge),
+        }
+    }
+
+    /// Whether `charge` is a step of the guaranteed body, within its guarantee.
+    fn is_promised(&self, charge: &Charge) -> bool {
+        self.guaranteed == Some(charge.body)
+            && self.growing.get(&charge.body).copied().unwrap_or_default() + charge.bytes
+                <= self.limits.claim
+    }
+
+    /// The waiter who is served next: the guaranteed body, else the oldest.
+    fn first_waiter(&self) -> Option<&Waiter> {
+        self.guaranteed
+            .and_then(|body| self.waiters.get(&body))
+            .filter(|waiter| self.is_promised(&waiter.charge))
+            .or_else(|| self.waiters.values().next())
     }
 
     /// What the guaranteed body still needs, unless `body` is that one.
@@ -308,9 +329,9 @@ impl Budget {
         }
     }
 
-    /// Grants to waiters by age, up to the first for whom there is not enough.
+    /// Grants to waiters in their order, up to the first for whom there is not enough.
     fn settle(&mut self) {
-        while let Some(waiter) = self.waiters.values().next().copied() {
+        while let Some(waiter) = self.first_waiter().copied() {
             if !self.fits(&waiter.charge) {
                 return;
             }
@@ -330,4 +351,10 @@ impl Budget {
         self.counts.shed += 1;
         self.outputs.push_back(Output::Shed(body));
     }
+}
+
+/// `size`, rounded up to the steps in which large bodies grow.
+fn whole_blocks(size: ByteSize) -> ByteSize {
+    let block = COLLECT_WINDOW.as_bytes();
+    ByteSize::from_bytes(size.as_bytes().div_ceil(block).saturating_mul(block))
 }

@@ -8,7 +8,7 @@
 #   deny    licences, sources, duplicate crates     cargo install --locked cargo-deny
 #   sweep   simulated worlds of many seeds          nothing
 #   fuzz    every parser, FUZZ_SECONDS (300) each   cargo install --locked cargo-fuzz; a nightly toolchain
-#   bench   bench/ssr and bench/datapath, full      ci/install.sh; a quiet machine
+#   bench   every case of bench/, at full length     ci/install.sh; a quiet machine
 # A step whose tool is missing fails and says so; the others run all the same.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -42,8 +42,10 @@ fuzz() {
 }
 
 bench() {
-    cargo build --locked --release --bin spillgate || return
-    bench/run.sh ssr && bench/run.sh datapath
+    local case
+    for case in bench/*/run.py; do
+        bench/run.sh "$(basename "$(dirname "$case")")" || return
+    done
 }
 
 steps=("$@")

@@ -24,7 +24,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("tokio", &["runtime"]),
     ("mio", &["runtime"]),
     ("socket2", &["runtime"]),
-    ("rustix", &["runtime", "store"]),
+    ("rustix", &["runtime", "store", "spillgate"]),
     ("libc", &["runtime"]),
     ("axum", &["spillgate"]),
     ("serde", &["spillgate", "sim"]),

@@ -1,0 +1,104 @@
+"""Runs the cases on the peers, side by side in one run: one JSON line per case, peer and crowd.
+
+    bench/run.sh ssr                         everything (about an hour)
+    bench/run.sh ssr normal kill             these cases
+    bench/run.sh ssr --peers spillgate --requests 300 --clients 13 normal
+    bench/run.sh ssr --table                 only the table of what is in the results
+
+SPILLGATE names the binary; default is the release build of this tree.
+"""
+import argparse
+import asyncio
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import table
+from cases import CASES
+from peers import PEERS, ROOT, Setup, tool_version
+
+RESULTS = os.path.join(ROOT, "bench/results/ssr.jsonl")
+
+
+async def measure(case, name, clients, requests):
+    """One row: a fresh start of workers and proxies, a crowd, an orderly end."""
+    scratch = tempfile.mkdtemp(prefix="bench-ssr-")
+    overlaps = os.path.join(scratch, "overlaps")
+    environment = {**dict(case.environment), "OVERLAP_LOG": overlaps}
+    peer = PEERS[name](Setup(scratch, case.app, case.workers, environment))
+    await peer.start()
+    try:
+        before = peer.cpu_seconds()
+        found = await case.run(peer, clients, requests)
+        spent = peer.cpu_seconds() - before
+    finally:
+        await peer.stop()
+    found["inside_max"] = max(found["inside_max"], inside_most(overlaps))
+    found["cpu_us"] = round(1e6 * spent / max(1, found["good"] + found["failed"]))
+    shutil.rmtree(scratch)
+    return found
+
+
+def inside_most(path):
+    """The most requests that any worker reported inside it, also one that was killed since."""
+    if not os.path.exists(path):
+        return 0
+    with open(path) as lines:
+        return max((json.loads(line)["inside"] for line in lines), default=0)
+
+
+def machine():
+    cores = len(os.sched_getaffinity(0))
+    return f"{cores} cores, Linux {platform.release()}, {tool_version('node', '--version')}"
+
+
+def commit():
+    asked = ["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=" | ".join(CASES))
+    parser.add_argument("--peers", default=",".join(PEERS), help="default: %(default)s")
+    parser.add_argument("--clients", type=int, nargs="*", help="sizes of the crowd")
+    parser.add_argument("--requests", type=int, help="requests of one run")
+    parser.add_argument("--out", default=RESULTS, help="file that the rows are added to")
+    parser.add_argument("--table", action="store_true", help="print the table and measure nothing")
+    chosen = parser.parse_args()
+    unknown = [name for name in chosen.cases if name not in CASES]
+    unknown += [name for name in chosen.peers.split(",") if name not in PEERS]
+    if unknown:
+        parser.error(f"no such case or peer: {', '.join(unknown)}")
+    return chosen
+
+
+def main():
+    chosen = arguments()
+    os.makedirs(os.path.dirname(os.path.abspath(chosen.out)), exist_ok=True)
+    for key in [] if chosen.table else chosen.cases or CASES:
+        case = CASES[key]
+        for clients in chosen.clients or case.clients:
+            for name in chosen.peers.split(","):
+                requests = chosen.requests or case.requests
+                print(f"-- {key}, c = {clients}: {name}", file=sys.stderr, flush=True)
+                found = asyncio.run(measure(case, name, clients, requests))
+                line = {"case": key, "peer": PEERS[name].name, "clients": clients, "requests": requests,
+                        "workers": case.workers, **found, "version": PEERS[name].version(),
+                        "commit": commit(), "machine": machine(),
+                        "when": time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime())}
+                text = json.dumps(line)
+                print(text, flush=True)
+                with open(chosen.out, "a") as out:
+                    out.write(text + "\n")
+    if os.path.exists(chosen.out):
+        print(table.markdown(chosen.out, {key: case.title for key, case in CASES.items()}))
+
+
+if __name__ == "__main__":
+    main()

@@ -67,6 +67,16 @@ pub enum Attempt {
     Sent(Tried),
 }
 
+impl Attempt {
+    /// The workers tried before.
+    pub fn tried(&self) -> Tried {
+        match self {
+            Attempt::First => Tried::default(),
+            Attempt::Unsent(tried) | Attempt::Sent(tried) => *tried,
+        }
+    }
+}
+
 /// The workers that an exchange has tried already, to be avoided where another can serve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tried {
@@ -93,6 +103,11 @@ impl Tried {
     /// Was `worker` tried?
     pub fn contains(&self, worker: WorkerId) -> bool {
         self.workers.contains(&Some(worker))
+    }
+
+    /// Was no worker tried?
+    pub fn is_empty(&self) -> bool {
+        self.workers[0].is_none()
     }
 
     /// The workers tried, newest first.

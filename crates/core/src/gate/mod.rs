@@ -1,11 +1,149 @@
 //! The admission machine of one pool.
+//!
+//! An exchange asks ([`Input::Arrive`]) and gets a permit for one slot of one worker, waits in the
+//! pool's one queue, or is shed with a reason. Which worker and the permit for it are one decision,
+//! so the workers' states live here too: what exchanges and probes met decides who is in.
+//!
+//! Absent on purpose: threads, locks, clocks, sockets, headers. The shell that owns a gate puts a
+//! lock around it, hands in the time, and carries out what [`Gate::poll_output`] says.
+//!
+//! What holds after every step ([`Gate::check_invariants`] sweeps over it):
+//! - work conserving: no slot of a worker that is up is free while an exchange waits that may take it;
+//! - a worker never holds more exchanges than `slots`, nor sees more connections than
+//!   `connections_max`, over all shards;
+//! - who waits is served in the order of first asking, but for workers it has tried already;
+//! - every permit is out, or its slot is free, or its slot is known to be stuck.
 
+mod admit;
+mod answer;
+mod check;
+mod connect;
+mod health;
+mod member;
 mod message;
 mod permit;
+mod permits;
+mod probing;
+mod queue;
+mod retry;
 mod settings;
+#[cfg(test)]
+pub(crate) mod tests;
 mod view;
 
 pub use message::*;
 pub use permit::Permit;
 pub use settings::Settings;
 pub use view::{Quantiles, View, WorkerView};
+
+use std::collections::VecDeque;
+
+use crate::pool::Pool;
+use crate::stats::window::Window;
+use crate::time::{Duration, Instant};
+use crate::units::Ratio;
+
+use answer::Answers;
+use permits::Permits;
+use queue::Queue;
+use retry::RetryBudget;
+
+/// Grants whose time in the queue the view shows: its 99 % quantile rests on five of them.
+const WAITS_MAX: u16 = 512;
+/// How long such a time is shown.
+const WAIT_AGE_MAX: Duration = Duration::from_secs(60);
+
+/// The admission machine of one pool.
+///
+/// Memory: some 30 KiB, and some 200 bytes for each worker and each exchange that waits. A decision
+/// that finds a free slot allocates nothing.
+#[derive(Debug)]
+pub struct Gate {
+    settings: Settings,
+    /// The latest moment it was told. Shards cache clocks, so inputs may come with an earlier one.
+    now: Instant,
+    pool: Pool,
+    queue: Queue,
+    permits: Permits,
+    answers: Answers,
+    waits: Window,
+    retry_budget: RetryBudget,
+    /// When the next probe is due.
+    probe_at: Instant,
+    /// When the first worker of the pool was ready.
+    first_ready: Option<Instant>,
+    /// Since when no worker is up.
+    none_up_since: Option<Instant>,
+    draining: bool,
+    totals: Totals,
+    outputs: VecDeque<Output>,
+}
+
+/// What happened so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    arrivals: u64,
+    grants: u64,
+    retries: u64,
+    probes: u64,
+}
+
+impl Gate {
+    /// A gate without workers: they join by [`Input::Member`].
+    pub fn new(settings: Settings, now: Instant) -> Self {
+        Gate {
+            now,
+            pool: Pool::new(settings.slots.count(), settings.connections_max.count()),
+            queue: Queue::new(),
+            permits: Permits::default(),
+            answers: Answers::new(settings.answer_within, settings.answer_quantile),
+            waits: Window::new(WAITS_MAX, WAIT_AGE_MAX, Ratio::from_percent(50)),
+            retry_budget: RetryBudget::new(now),
+            probe_at: Instant::FAR_FUTURE,
+            first_ready: None,
+            none_up_since: Some(now),
+            draining: false,
+            totals: Totals::default(),
+            outputs: VecDeque::with_capacity(16),
+            settings,
+        }
+    }
+
+    /// Something happened. What is to be done about it is in [`Gate::poll_output`] right after.
+    pub fn handle(&mut self, input: Input, now: Instant) {
+        self.advance(now);
+        match input {
+            Input::Arrive(arrival) => self.arrive(&arrival),
+            Input::Abandon(ticket) => self.abandon(ticket),
+            Input::Return(returned) => self.returned(returned),
+            Input::Closed { worker, shard } => self.closed(worker, shard),
+            Input::Probed(probed) => self.probed(probed),
+            Input::Member { worker, change } => self.member(worker, change),
+            Input::Drain => self.drain(),
+        }
+    }
+
+    /// The next thing to do; none when all is done. Outputs come in the order of the decisions.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When [`Gate::handle_timeout`] has to be called even if nothing happens; none: never. May lie
+    /// in the past, then at once. Changes with every input.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let at = self.probe_at.min(self.next_expiry());
+        (at < Instant::FAR_FUTURE).then_some(at)
+    }
+
+    /// The moment that [`Gate::poll_timeout`] named has come. Harmless at any other.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.advance(now);
+        self.dispatch();
+        self.ask_due();
+    }
+
+    fn advance(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+        self.answers.refresh(self.now);
+    }
+}

@@ -2,6 +2,34 @@
 //!
 //! Data and pure rules of the gate, not a second machine: which worker an exchange gets and whether
 //! it gets one are a single decision, so they live behind one face, [`crate::gate::Gate`].
+//!
+//! ```text
+//!            probe answers, or Ready            fault, failed probes, ejection
+//! Starting ───────────────────────────▶ Up ◀──────────────────────────────▶ Out
+//!     ▲                                 │ ▲     probe answers, or Ready      │
+//!     │ Join                      Drain ▼ │ Ready                            │
+//!                                 Draining ◀─────────────────────────────────┤
+//!                                       Down ◀── from anywhere: process ended┘
+//! ```
+//!
+//! Invariants: workers are sorted by id; `free` holds exactly the workers that are up and have a
+//! slot left, and `up` counts those that are up. [`Pool::refresh`] restores both after each change.
+
+mod balance;
+mod connections;
+mod outlier;
+mod probe;
+mod worker;
+
+pub(crate) use balance::{Choice, Way};
+pub(crate) use outlier::may_eject;
+pub(crate) use probe::{is_asking_broken, verdict};
+pub(crate) use worker::Worker;
+
+use crate::id::WorkerId;
+use crate::time::Instant;
+
+use balance::FreeSet;
 
 /// Whether a worker gets exchanges, and why not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,4 +61,119 @@ pub enum OutReason {
     Probe,
     /// Too many failures in a row.
     Ejected,
+}
+
+/// The workers of one pool.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    workers: Vec<Worker>,
+    /// Slots of each worker: the lesser of `slots` and `connections_max`, for an exchange without
+    /// a connection is no use.
+    slots: u32,
+    connections_max: u32,
+    free: FreeSet,
+    up: u32,
+    /// Where the next search begins, so that equals take turns.
+    turn: usize,
+}
+
+impl Pool {
+    pub(crate) fn new(slots: u32, connections_max: u32) -> Self {
+        let slots = slots.min(connections_max);
+        let free = FreeSet::default();
+        Pool { workers: Vec::new(), slots, connections_max, free, up: 0, turn: 0 }
+    }
+
+    /// Slots of each worker.
+    pub(crate) fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// Connections that each worker may see.
+    pub(crate) fn connections_max(&self) -> u32 {
+        self.connections_max
+    }
+
+    /// How many workers are up.
+    pub(crate) fn up(&self) -> u32 {
+        self.up
+    }
+
+    /// Has any worker that is up a slot left?
+    pub(crate) fn has_free(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    pub(crate) fn workers(&self) -> &[Worker] {
+        &self.workers
+    }
+
+    pub(crate) fn worker(&self, index: usize) -> &Worker {
+        &self.workers[index]
+    }
+
+    /// The worker at `index`, to be changed; [`Pool::refresh`] must follow.
+    pub(crate) fn worker_mut(&mut self, index: usize) -> &mut Worker {
+        &mut self.workers[index]
+    }
+
+    /// Where `id` is. Ids are mostly 0, 1, 2 and so on, so its own number is the first guess.
+    pub(crate) fn find(&self, id: WorkerId) -> Option<usize> {
+        let guess = id.0 as usize;
+        if self.workers.get(guess).is_some_and(|worker| worker.id == id) {
+            return Some(guess);
+        }
+        self.workers.binary_search_by_key(&id, |worker| worker.id).ok()
+    }
+
+    /// Add a worker that is not there yet; where it is.
+    pub(crate) fn insert(&mut self, id: WorkerId, supervised: bool, now: Instant) -> usize {
+        let index = self.workers.partition_point(|worker| worker.id < id);
+        self.workers.insert(index, Worker::new(id, supervised, now));
+        self.recount();
+        index
+    }
+
+    /// Forget a worker.
+    pub(crate) fn remove(&mut self, index: usize) {
+        self.workers.remove(index);
+        self.recount();
+    }
+
+    /// Is the worker at `index` one that could be granted now?
+    pub(crate) fn is_free(&self, index: usize) -> bool {
+        let worker = &self.workers[index];
+        worker.state == State::Up && worker.in_flight < self.slots
+    }
+
+    /// Take over what changed in the worker at `index`.
+    pub(crate) fn refresh(&mut self, index: usize) {
+        self.free.set(index, self.is_free(index));
+        let worker = &mut self.workers[index];
+        let is_up = worker.state == State::Up;
+        if worker.counted_up != is_up {
+            worker.counted_up = is_up;
+            self.up = if is_up { self.up + 1 } else { self.up - 1 };
+        }
+    }
+
+    fn recount(&mut self) {
+        self.free.clear(self.workers.len());
+        self.turn = self.turn.min(self.workers.len());
+        for index in 0..self.workers.len() {
+            self.free.set(index, self.is_free(index));
+        }
+        self.up = self.workers.iter().filter(|worker| worker.counted_up).count() as u32;
+    }
+
+    /// Full sweep over the derived numbers.
+    pub(crate) fn check_invariants(&self) {
+        assert!(self.workers.is_sorted_by_key(|worker| worker.id), "workers are sorted by id");
+        let up = self.workers.iter().filter(|worker| worker.state == State::Up).count();
+        assert_eq!(self.up as usize, up, "the count of workers that are up is true");
+        for (index, worker) in self.workers.iter().enumerate() {
+            assert_eq!(self.free.contains(index), self.is_free(index), "{} in `free`", worker.id.0);
+            worker.check_invariants(self.slots, self.connections_max);
+        }
+    }
 }

@@ -1,0 +1,103 @@
+//! Connections: which grant uses which, and who waits for one to be closed.
+//!
+//! A worker that sees `connections_max` connections gets a new one only after another is closed. The
+//! exchange that it is for has its slot meanwhile (it is *reserved*), stays in the queue, and is
+//! granted when a shard says that the connection is closed, or when one comes back to its own shard.
+
+use crate::id::{ShardId, Ticket, WorkerId};
+
+use super::admit::Recipient;
+use super::queue::Place;
+use super::{Connection, Gate, Output};
+
+impl Gate {
+    /// A connection that a shard kept is closed.
+    pub(super) fn closed(&mut self, worker: WorkerId, shard: ShardId) {
+        let Some(index) = self.pool.find(worker) else {
+            return;
+        };
+        self.pool.worker_mut(index).connections.closed(shard);
+        self.settle(index);
+        self.ask_waiting(index);
+    }
+
+    /// Give the exchange at `place` a slot of the worker at `index`, where a connection has to be
+    /// closed first.
+    pub(super) fn reserve(&mut self, place: Place, index: usize) {
+        let ticket = self.queue.get(place).ticket;
+        let worker = self.pool.worker_mut(index);
+        worker.in_flight += 1;
+        worker.reserved.push_back(ticket);
+        self.queue.reserve(place, worker.id);
+        self.pool.refresh(index);
+        self.pool.pass_turn(index);
+        self.settle(index);
+    }
+
+    /// The exchange that had a slot of `worker` has left the queue.
+    pub(super) fn unreserve(&mut self, worker: WorkerId, ticket: Ticket) {
+        let index = self.pool.find(worker).expect("a worker with a reserved slot is a member");
+        let worker = self.pool.worker_mut(index);
+        worker.reserved.retain(|reserved| *reserved != ticket);
+        worker.in_flight -= 1;
+        self.pool.refresh(index);
+    }
+
+    /// Those who had a slot of the worker at `index` wait like the others.
+    pub(super) fn unreserve_all(&mut self, index: usize) {
+        while let Some(ticket) = self.pool.worker_mut(index).reserved.pop_front() {
+            self.pool.worker_mut(index).in_flight -= 1;
+            self.queue.unreserve(self.place(ticket));
+        }
+        self.pool.refresh(index);
+    }
+
+    /// Grant what can be granted to those who have a slot of the worker at `index`, and ask for as
+    /// many connections to be closed as the others need.
+    pub(super) fn settle(&mut self, index: usize) {
+        let mut turn = 0;
+        while let Some(ticket) = self.pool.worker(index).reserved.get(turn).copied() {
+            let place = self.place(ticket);
+            let connections = &self.pool.worker(index).connections;
+            let connection = if connections.idle_on(self.queue.get(place).shard) > 0 {
+                Connection::Idle
+            } else if connections.open() < self.pool.connections_max() {
+                Connection::New
+            } else {
+                turn += 1;
+                continue;
+            };
+            let worker = self.pool.worker_mut(index);
+            worker.reserved.remove(turn);
+            worker.in_flight -= 1;
+            let waiter = self.queue.remove(place);
+            self.grant(Recipient::from(&waiter), index, connection);
+        }
+        let worker = self.pool.worker(index);
+        let needed = worker.reserved.len() as u32;
+        while self.pool.worker(index).connections.closing() < needed {
+            if !self.close_one(index) {
+                break;
+            }
+        }
+    }
+
+    /// Have one idle connection of the worker at `index` closed; is there one?
+    pub(super) fn close_one(&mut self, index: usize) -> bool {
+        let worker = self.pool.worker_mut(index);
+        let Some(shard) = worker.connections.start_close() else {
+            return false;
+        };
+        self.outputs.push_back(Output::CloseIdle { worker: worker.id, shard });
+        true
+    }
+
+    /// Have all idle connections of the worker at `index` closed.
+    pub(super) fn close_all(&mut self, index: usize) {
+        while self.close_one(index) {}
+    }
+
+    fn place(&self, ticket: Ticket) -> Place {
+        self.queue.find(ticket).expect("an exchange with a reserved slot waits in the queue")
+    }
+}

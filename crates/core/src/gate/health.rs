@@ -1,0 +1,169 @@
+//! What returned permits say of their workers.
+//!
+//! A dead worker is not a slot: a refused connection takes it out at once, so a queue cannot be
+//! poured into it while the others are busy. A reset or a refusal takes it out too. Whatever is out
+//! comes back by a probe, or by the supervisor's word. An answer with a 5xx only counts towards
+//! ejection. An exchange without an answer keeps its slot: the worker may be busy with it still, and
+//! one more exchange would break the promise of one at a time.
+
+use crate::pool::{OutReason, State, may_eject};
+
+use super::permits::Held;
+use super::{Fate, Fault, Gate, Outcome, Output, Returned};
+
+impl Gate {
+    pub(super) fn returned(&mut self, returned: Returned) {
+        let Returned { permit, outcome, fault, connection } = returned;
+        let Some(held) = self.permits.take_back(permit) else {
+            return;
+        };
+        let time = (outcome == Outcome::Success).then(|| self.now.since(held.granted));
+        if let Some(time) = time {
+            self.answers.served(time, self.now);
+        }
+        if held.trial {
+            self.answers.end_trial(time, self.now);
+        }
+        let index = self.pool.find(held.worker).expect("a worker with a permit out is a member");
+        let worker = self.pool.worker_mut(index);
+        worker.permits -= 1;
+        if held.incarnation == worker.incarnation {
+            self.give_back(index, &held, connection, fault);
+            self.learn(index, outcome, fault);
+        } else {
+            self.give_back_stale(index, &held, connection);
+        }
+        self.after(index);
+    }
+
+    /// Bring everything up to date after something of the worker at `index` came back.
+    pub(super) fn after(&mut self, index: usize) {
+        self.pool.refresh(index);
+        if !self.pool.worker(index).reserved.is_empty() {
+            self.settle(index);
+        }
+        self.dispatch();
+        self.ask_waiting(index);
+        if self.pool.worker(index).is_gone() {
+            self.pool.remove(index);
+            self.find_next_probe();
+        }
+    }
+
+    /// Change the state of the worker at `index`.
+    pub(super) fn enter(&mut self, index: usize, state: State) {
+        let worker = self.pool.worker_mut(index);
+        if worker.state == state {
+            return;
+        }
+        worker.state = state;
+        worker.state_since = self.now;
+        worker.probing.outdate();
+        self.outputs.push_back(Output::State { worker: worker.id, state });
+        self.pool.refresh(index);
+        if state == State::Up {
+            self.first_ready.get_or_insert(self.now);
+        } else {
+            self.unreserve_all(index);
+            self.close_all(index);
+        }
+        self.schedule(index);
+        if self.pool.up() > 0 {
+            self.none_up_since = None;
+        } else if self.none_up_since.is_none() {
+            self.none_up_since = Some(self.now);
+            self.recall_ejected();
+        }
+    }
+
+    /// Count the slot and the connection of a permit of the present process.
+    fn give_back(&mut self, index: usize, held: &Held, connection: Fate, fault: Option<Fault>) {
+        let worker = self.pool.worker_mut(index);
+        match held.shard {
+            Some(shard) if connection == Fate::Kept => worker.connections.keep(shard),
+            _ => worker.connections.close_used(),
+        }
+        if fault == Some(Fault::Stuck) {
+            worker.stuck += 1;
+        } else {
+            worker.in_flight -= 1;
+        }
+        let is_probe = held.shard.is_none();
+        if worker.state != State::Up {
+            self.close_all(index);
+        }
+        if is_probe {
+            self.probe_lost(index);
+        }
+    }
+
+    /// A permit of a process that has ended changes no count; a connection kept to it is useless.
+    fn give_back_stale(&mut self, index: usize, held: &Held, connection: Fate) {
+        let worker = self.pool.worker_mut(index);
+        match held.shard {
+            Some(shard) if connection == Fate::Kept => {
+                worker.connections.keep_stale(shard);
+                self.outputs.push_back(Output::CloseIdle { worker: worker.id, shard });
+            }
+            Some(_) => {}
+            None => self.probe_lost(index),
+        }
+    }
+
+    fn learn(&mut self, index: usize, outcome: Outcome, fault: Option<Fault>) {
+        match fault {
+            None if outcome == Outcome::Success => {
+                self.pool.worker_mut(index).ejection.succeeded();
+            }
+            None => {}
+            Some(Fault::Refused) => self.take_out(index, OutReason::Refused),
+            Some(Fault::Refusal) => self.take_out(index, OutReason::Refusal),
+            Some(Fault::Stuck) => self.take_out(index, OutReason::Stuck),
+            Some(Fault::Reset) => {
+                // A connect probe cannot see a worker that accepts and breaks off, again and again.
+                if !self.count_failure(index) {
+                    self.take_out(index, OutReason::Reset);
+                }
+            }
+            Some(Fault::Error) => {
+                self.count_failure(index);
+            }
+        }
+    }
+
+    /// Only what was up, or out for a lesser reason than a stuck slot, changes.
+    fn take_out(&mut self, index: usize, reason: OutReason) {
+        match self.pool.worker(index).state {
+            State::Up => self.enter(index, State::Out(reason)),
+            State::Out(_) if reason == OutReason::Stuck => self.enter(index, State::Out(reason)),
+            _ => {}
+        }
+    }
+
+    /// Count a failure; was the worker ejected for it?
+    fn count_failure(&mut self, index: usize) -> bool {
+        let up = self.pool.up();
+        let members = self.pool.workers().iter().filter(|worker| !worker.leaving).count() as u32;
+        let worker = self.pool.worker_mut(index);
+        worker.ejection.failed();
+        let may = worker.state == State::Up && may_eject(&self.settings, up, members);
+        if !(may && worker.ejection.is_due(&self.settings)) {
+            return false;
+        }
+        let time = worker.ejection.eject(&self.settings);
+        worker.probing.not_before = self.now + time;
+        self.enter(index, State::Out(OutReason::Ejected));
+        true
+    }
+
+    /// Nobody is up: a worker that is out only for its failures is better than none.
+    fn recall_ejected(&mut self) {
+        for index in 0..self.pool.workers().len() {
+            let worker = self.pool.worker_mut(index);
+            if worker.state == State::Out(OutReason::Ejected) {
+                worker.probing.recall(self.now);
+            }
+        }
+        self.find_next_probe();
+    }
+}

@@ -1,0 +1,170 @@
+//! Probes: when each worker is asked, what the question takes, and what the answer changes.
+//!
+//! A question that is an exchange takes a slot and a connection like one, so that a worker is never
+//! asked while it is busy. Two kinds take none: a connect to a worker that is out (it has nothing
+//! else to do), and the question to a stuck worker, whose slots are all taken by what it may still
+//! be busy with, but whose connections are closed.
+
+use crate::id::WorkerId;
+use crate::pool::{self, OutReason, State};
+use crate::time::{Duration, Instant};
+
+use super::permits::Held;
+use super::{Gate, Output, Permit, Probe, ProbeKind, Probed};
+
+impl Gate {
+    /// Ask every worker that is due.
+    pub(super) fn ask_due(&mut self) {
+        if self.now < self.probe_at {
+            return;
+        }
+        for index in 0..self.pool.workers().len() {
+            if self.pool.worker(index).probing.due <= self.now {
+                self.ask(index);
+            }
+        }
+        self.find_next_probe();
+    }
+
+    /// Ask the worker at `index` if a question to it waited for what has come free.
+    pub(super) fn ask_waiting(&mut self, index: usize) {
+        if self.pool.worker(index).probing.waiting {
+            self.ask(index);
+            self.find_next_probe();
+        }
+    }
+
+    pub(super) fn probed(&mut self, probed: Probed) {
+        let held = probed.permit.and_then(|permit| self.permits.take_back(permit));
+        let Some(index) = self.pool.find(probed.worker) else {
+            return;
+        };
+        let worker = self.pool.worker_mut(index);
+        if let Some(held) = held {
+            worker.permits -= 1;
+            if held.incarnation == worker.incarnation {
+                worker.in_flight -= 1;
+                worker.connections.close_used();
+            }
+        }
+        let counts = worker.probing.finish();
+        self.pool.refresh(index);
+        if counts && probed.healthy {
+            self.answered_well(index);
+        } else if counts && self.pool.worker(index).state == State::Up {
+            self.pool.worker_mut(index).probing.failed(self.settings.probe_fall);
+        }
+        self.schedule(index);
+        self.judge_probes();
+        self.after(index);
+    }
+
+    /// The question to the worker at `index` ended without an answer of any kind.
+    pub(super) fn probe_lost(&mut self, index: usize) {
+        self.pool.worker_mut(index).probing.finish();
+        self.schedule(index);
+    }
+
+    /// Set when the worker at `index` is asked next.
+    pub(super) fn schedule(&mut self, index: usize) {
+        let now = self.now;
+        let interval = self.interval(index);
+        let probing = &mut self.pool.worker_mut(index).probing;
+        probing.due = match interval {
+            Some(interval) if !probing.is_running() => (now + interval).max(probing.not_before),
+            _ => Instant::FAR_FUTURE,
+        };
+        self.find_next_probe();
+    }
+
+    /// Have the worker at `index` asked at once.
+    pub(super) fn hasten(&mut self, index: usize) {
+        self.pool.worker_mut(index).probing.recall(self.now);
+        self.find_next_probe();
+    }
+
+    /// Find when the next question to anybody is due.
+    pub(super) fn find_next_probe(&mut self) {
+        let due = self.pool.workers().iter().map(|worker| worker.probing.due).min();
+        self.probe_at = due.unwrap_or(Instant::FAR_FUTURE);
+    }
+
+    /// Let probes that fail, or fail no more, take workers out or back.
+    fn judge_probes(&mut self) {
+        let broken = pool::is_asking_broken(self.pool.workers());
+        for index in 0..self.pool.workers().len() {
+            if let Some(state) = pool::verdict(self.pool.worker(index), broken) {
+                self.enter(index, state);
+            }
+        }
+    }
+
+    fn answered_well(&mut self, index: usize) {
+        let worker = self.pool.worker_mut(index);
+        worker.probing.clear_fails();
+        worker.probing.not_before = Instant::ZERO;
+        worker.free_stuck();
+        self.pool.refresh(index);
+        if matches!(self.pool.worker(index).state, State::Starting | State::Out(_)) {
+            self.enter(index, State::Up);
+        }
+    }
+
+    /// The time between two questions to the worker at `index`; none: it is not asked.
+    fn interval(&self, index: usize) -> Option<Duration> {
+        let worker = self.pool.worker(index);
+        match worker.state {
+            State::Starting if worker.supervised => None,
+            State::Starting | State::Out(_) => Some(self.settings.probe_interval),
+            State::Up => self.settings.probe_interval_up,
+            State::Draining | State::Down => None,
+        }
+    }
+
+    fn ask(&mut self, index: usize) {
+        self.pool.worker_mut(index).probing.waiting = false;
+        let state = self.pool.worker(index).state;
+        let stuck = state == State::Out(OutReason::Stuck);
+        let exchange = self.settings.probe_exchange || stuck;
+        let kind = if exchange { ProbeKind::Exchange } else { ProbeKind::Connect };
+        let takes_slot = state == State::Up || (exchange && !stuck);
+        let id = self.pool.worker(index).id;
+        if !takes_slot {
+            return self.send_probe(index, Probe { worker: id, kind, permit: None });
+        }
+        let worker = self.pool.worker(index);
+        if worker.in_flight >= self.pool.slots() && state == State::Up {
+            // It is busy serving, which is answer enough.
+            return self.schedule(index);
+        }
+        if worker.in_flight >= self.pool.slots() {
+            return self.pool.worker_mut(index).probing.wait();
+        }
+        if worker.connections.open() >= self.pool.connections_max() {
+            self.pool.worker_mut(index).probing.wait();
+            if self.pool.worker(index).connections.closing() == 0 {
+                self.close_one(index);
+            }
+            return;
+        }
+        let permit = Some(self.probe_permit(index, id));
+        self.send_probe(index, Probe { worker: id, kind, permit });
+    }
+
+    fn probe_permit(&mut self, index: usize, worker: WorkerId) -> Permit {
+        let asked = self.pool.worker_mut(index);
+        asked.in_flight += 1;
+        asked.permits += 1;
+        asked.connections.open_one();
+        let incarnation = asked.incarnation;
+        self.pool.refresh(index);
+        let granted = self.now;
+        self.permits.grant(Held { worker, incarnation, shard: None, granted, trial: false })
+    }
+
+    fn send_probe(&mut self, index: usize, probe: Probe) {
+        self.pool.worker_mut(index).probing.start();
+        self.totals.probes += 1;
+        self.outputs.push_back(Output::Probe(probe));
+    }
+}

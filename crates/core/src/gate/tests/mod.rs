@@ -1,0 +1,29 @@
+//! Scripts of inputs and times in, outputs out; invariants after each step.
+
+use crate::time::Duration;
+use crate::units::{Ratio, Slots};
+
+use super::Settings;
+
+/// The defaults of a pool.
+pub(crate) fn settings() -> Settings {
+    Settings {
+        slots: Slots::ONE,
+        connections_max: Slots::ONE,
+        queue_len_max: 100,
+        queue_wait_max: Duration::from_secs(5),
+        answer_within: None,
+        answer_quantile: Ratio::from_percent(90),
+        start_hold_max: Duration::from_secs(60),
+        retry_max: 2,
+        retry_budget: Ratio::from_percent(20),
+        retry_budget_min: 3,
+        eject_after: 5,
+        eject_time: Duration::from_secs(10),
+        eject_keep_min: Ratio::from_percent(50),
+        probe_interval: Duration::from_millis(100),
+        probe_exchange: false,
+        probe_interval_up: None,
+        probe_fall: 3,
+    }
+}

@@ -1,0 +1,88 @@
+//! One worker as the gate knows it.
+//!
+//! An incarnation is one process of the worker. Permits carry the incarnation they were granted for,
+//! so one that comes back after its process ended changes no count of the next.
+
+use std::collections::VecDeque;
+
+use crate::id::{Ticket, WorkerId};
+use crate::time::Instant;
+
+use super::State;
+use super::connections::Connections;
+use super::outlier::Ejection;
+use super::probe::Probing;
+
+/// State and counts of one worker.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) id: WorkerId,
+    pub(crate) state: State,
+    pub(crate) state_since: Instant,
+    /// Started by our supervisor: it says when the worker can serve.
+    pub(crate) supervised: bool,
+    /// No member any more; forgotten when nothing of it is out.
+    pub(crate) leaving: bool,
+    /// The number of its present process.
+    pub(crate) incarnation: u32,
+    /// Slots taken in this incarnation: permits that are out, stuck slots, and reserved ones.
+    pub(crate) in_flight: u32,
+    /// Slots whose exchange was given up while the worker may be busy with it.
+    pub(crate) stuck: u32,
+    /// Permits that are out, over all incarnations.
+    pub(crate) permits: u32,
+    /// Exchanges that have a slot here and wait for a connection to be closed, oldest first.
+    pub(crate) reserved: VecDeque<Ticket>,
+    pub(crate) connections: Connections,
+    pub(crate) ejection: Ejection,
+    pub(crate) probing: Probing,
+    pub(crate) grants: u64,
+    /// Is it counted in the pool's count of workers that are up?
+    pub(super) counted_up: bool,
+}
+
+impl Worker {
+    pub(super) fn new(id: WorkerId, supervised: bool, now: Instant) -> Self {
+        Worker {
+            id,
+            state: State::Starting,
+            state_since: now,
+            supervised,
+            leaving: false,
+            incarnation: 0,
+            in_flight: 0,
+            stuck: 0,
+            permits: 0,
+            reserved: VecDeque::new(),
+            connections: Connections::default(),
+            ejection: Ejection::default(),
+            probing: Probing::default(),
+            grants: 0,
+            counted_up: false,
+        }
+    }
+
+    /// Is nothing of it out, so that it can be forgotten?
+    pub(crate) fn is_gone(&self) -> bool {
+        self.leaving && self.permits == 0 && !self.probing.is_running()
+    }
+
+    /// Its stuck slots are free again.
+    pub(crate) fn free_stuck(&mut self) {
+        self.in_flight -= self.stuck;
+        self.stuck = 0;
+    }
+
+    pub(super) fn check_invariants(&self, slots: u32, connections_max: u32) {
+        let id = self.id.0;
+        let reserved = self.reserved.len() as u32;
+        assert!(self.in_flight <= slots, "worker {id} has {} in flight", self.in_flight);
+        assert!(self.stuck + reserved <= self.in_flight, "stuck and reserved slots are taken");
+        assert!(self.in_flight <= self.permits + self.stuck + reserved, "no slot is lost");
+        assert!(self.state == State::Up || reserved == 0, "only a worker that is up is reserved");
+        assert!(self.state == State::Up || self.connections.idle() == 0, "idle, but not up: {id}");
+        let running = self.in_flight - self.stuck - reserved;
+        assert_eq!(self.connections.in_use(), running, "worker {id}: one connection each");
+        self.connections.check_invariants(connections_max);
+    }
+}

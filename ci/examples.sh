@@ -34,7 +34,8 @@ PY
 config_of() { # example
     read -r listen admin <<< "$(free_ports 2)"
     sed -e "s/127\.0\.0\.1:9000/127.0.0.1:$listen/" -e "s/127\.0\.0\.1:8999/127.0.0.1:$admin/" \
-        -e "/^port_base/d" "$root/examples/$1/spillgate.toml" \
+        -e "/^port_base/d" \
+        -e "/^\[admin\]/a control = \"$scratch/ctl.sock\"" "$root/examples/$1/spillgate.toml" \
         > "$scratch/$1.toml"
     site=http://127.0.0.1:$listen
     page=http://127.0.0.1:$admin
@@ -82,6 +83,10 @@ check_react_ssr() {
 }
 
 check_node_ops() {
+    node --test "$root/examples/node-ops" > "$scratch/tests" || {
+        cat "$scratch/tests" >&2
+        return 1
+    }
     expect "GET /render" DONE "$(fetch "$site/render")"
     fetch --dump-header "$scratch/head" --output "$scratch/big" "$site/big"
     expect "GET /big" "$(sha256sum < "$scratch/big" | cut -d ' ' -f 1)" \

@@ -9,6 +9,7 @@ SPILLGATE names the binary; default is the release build of this tree.
 """
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import platform
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import time
 
+import cases
 import table
 from cases import CASES
 from peers import PEERS, ROOT, Setup, tool_version
@@ -69,6 +71,8 @@ def arguments():
     parser.add_argument("--clients", type=int, nargs="*", help="sizes of the crowd")
     parser.add_argument("--requests", type=int, help="requests of one run")
     parser.add_argument("--out", default=RESULTS, help="file that the rows are added to")
+    parser.add_argument("--strict", action="store_true",
+                        help="end with 1 where Spillgate breaks what must hold, times aside")
     parser.add_argument("--table", action="store_true", help="print the table and measure nothing")
     chosen = parser.parse_args()
     unknown = [name for name in chosen.cases if name not in CASES]
@@ -78,26 +82,37 @@ def arguments():
     return chosen
 
 
+def run_all(chosen):
+    """Measures, prints and keeps each row; returns what was found broken."""
+    broken = []
+    tree = commit()
+    for key in chosen.cases or CASES:
+        case = CASES[key]
+        for clients, name in itertools.product(chosen.clients or case.clients, chosen.peers.split(",")):
+            requests = chosen.requests or case.requests
+            print(f"-- {key}, c = {clients}: {name}", file=sys.stderr, flush=True)
+            found = asyncio.run(measure(case, name, clients, requests))
+            if name == "spillgate":
+                broken += [f"{key}, c = {clients}: {text}" for text in cases.broken(case, clients, found)]
+            line = json.dumps({
+                "case": key, "peer": PEERS[name].name, "clients": clients, "requests": requests,
+                "workers": case.workers, **found, "version": PEERS[name].version(), "commit": tree,
+                "machine": machine(), "when": time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime())})
+            print(line, flush=True)
+            with open(chosen.out, "a") as out:
+                out.write(line + "\n")
+    return broken
+
+
 def main():
     chosen = arguments()
     os.makedirs(os.path.dirname(os.path.abspath(chosen.out)), exist_ok=True)
-    for key in [] if chosen.table else chosen.cases or CASES:
-        case = CASES[key]
-        for clients in chosen.clients or case.clients:
-            for name in chosen.peers.split(","):
-                requests = chosen.requests or case.requests
-                print(f"-- {key}, c = {clients}: {name}", file=sys.stderr, flush=True)
-                found = asyncio.run(measure(case, name, clients, requests))
-                line = {"case": key, "peer": PEERS[name].name, "clients": clients, "requests": requests,
-                        "workers": case.workers, **found, "version": PEERS[name].version(),
-                        "commit": commit(), "machine": machine(),
-                        "when": time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime())}
-                text = json.dumps(line)
-                print(text, flush=True)
-                with open(chosen.out, "a") as out:
-                    out.write(text + "\n")
+    broken = [] if chosen.table else run_all(chosen)
     if os.path.exists(chosen.out):
         print(table.markdown(chosen.out, {key: case.title for key, case in CASES.items()}))
+    for text in broken:
+        print(f"must not be: {text}", file=sys.stderr)
+    sys.exit(bool(broken and chosen.strict))
 
 
 if __name__ == "__main__":

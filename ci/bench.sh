@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# What must hold in front of real workers, on a small scale and without judging times: nobody fails
+# in calm, over a rolling restart, or beside a hang; a kill costs only what the worker held; never
+# two requests inside a worker.
+#
+#   ci/bench.sh
+#
+# The same cases at full length, with nginx and HAProxy beside: bench/run.sh ssr.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+SPILLGATE=${SPILLGATE:-$(realpath "${CARGO_TARGET_DIR:-target}")/debug/spillgate}
+export SPILLGATE
+rows=$(mktemp)
+trap 'rm -f "$rows"' EXIT
+
+small() {
+    bench/run.sh ssr --strict --out "$rows" "$@" > "$rows.log" 2>&1 || {
+        cat "$rows.log" >&2
+        return 1
+    }
+    rm -f "$rows.log"
+}
+
+small --peers spillgate --clients 13 20 --requests 200 normal kill hang
+small --peers spillgate --clients 11 --requests 700 restart
+small --peers nginx-haproxy --clients 13 --requests 60 normal
+bench/run.sh ssr --table --out "$rows"

@@ -151,3 +151,89 @@ fn hex_bytes<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
     }
     Some(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hops_are_read_from_the_right() {
+        let cases: [(&str, &[Option<&str>]); 9] = [
+            ("192.0.2.1", &[Some("192.0.2.1")]),
+            ("192.0.2.1, 10.0.0.1", &[Some("10.0.0.1"), Some("192.0.2.1")]),
+            (" 2001:db8::1 ,10.0.0.1\t", &[Some("10.0.0.1"), Some("2001:db8::1")]),
+            ("192.0.2.1:4711, [::1]:80, [::2]", &[Some("::2"), Some("::1"), Some("192.0.2.1")]),
+            ("unknown, 10.0.0.1", &[Some("10.0.0.1"), None]),
+            ("", &[None]),
+            ("10.0.0.1,,", &[None, None, Some("10.0.0.1")]),
+            ("\u{ff}, 10.0.0.01, 1.2.3, \"::1\", [::1", &[None, None, None, None, None]),
+            ("::ffff:10.0.0.1", &[Some("::ffff:10.0.0.1")]),
+        ];
+        for (value, expected) in cases {
+            let expected: Vec<Option<IpAddr>> = expected
+                .iter()
+                .map(|hop| hop.map(|text| text.parse().expect("an address of the test")))
+                .collect();
+            let hops: Vec<Option<IpAddr>> = hops_from_right(value.as_bytes()).collect();
+            assert_eq!(hops, expected, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn elements_are_quoted_where_they_must_be() {
+        let cases: [(Option<&str>, &str, &str, &str); 5] = [
+            (Some("192.0.2.1"), "a.example", "https", "for=192.0.2.1;host=a.example;proto=https"),
+            (Some("2001:db8::1"), "", "http", "for=\"[2001:db8::1]\";proto=http"),
+            (Some("::1"), "[::1]:80", "http", "for=\"[::1]\";host=\"[::1]:80\";proto=http"),
+            (None, "a:8080", "http", "for=unknown;host=\"a:8080\";proto=http"),
+            (None, "a\"\\", "http", "for=unknown;host=\"a\\\"\\\\\";proto=http"),
+        ];
+        for (address, host, proto, expected) in cases {
+            let mut out = Vec::new();
+            let address = address.map(|text| text.parse().expect("an address of the test"));
+            write_forwarded(&mut out, address, host.as_bytes(), proto);
+            assert_eq!(out, expected.as_bytes());
+        }
+    }
+
+    #[test]
+    fn addresses_are_written_as_they_are_displayed() {
+        for text in ["0.0.0.0", "255.255.255.255", "192.0.2.10", "::", "2001:db8::1"] {
+            let mut out = Vec::new();
+            write_address(&mut out, text.parse().expect("an address of the test"));
+            assert_eq!(out, text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn traces() {
+        let good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let parsed = Traceparent::parse(good.as_bytes()).expect("the example of the standard");
+        assert_eq!((parsed.trace_id[0], parsed.parent_id[7], parsed.flags), (0x0a, 0x31, 1));
+        let mut out = Vec::new();
+        parsed.write(&mut out);
+        assert_eq!(out, good.as_bytes());
+
+        let later = format!("cc{}", &good[2..]);
+        assert_eq!(Traceparent::parse(later.as_bytes()), Some(parsed));
+        assert_eq!(Traceparent::parse(format!("{later}-more").as_bytes()), Some(parsed));
+        let bad = [
+            String::new(),
+            good[..54].to_owned(),
+            format!("{good}0"),
+            format!("{good}-more"),
+            format!("{later}x"),
+            format!("ff{}", &good[2..]),
+            format!("0x{}", &good[2..]),
+            good.to_uppercase(),
+            good.replace('-', "_"),
+            good.replace("0af7651916cd43dd8448eb211c80319c", &"0".repeat(32)),
+            good.replace("b7ad6b7169203331", &"0".repeat(16)),
+            good.replace("-01", "-0g"),
+            good.replace("b7ad", "b7 d"),
+        ];
+        for value in bad {
+            assert_eq!(Traceparent::parse(value.as_bytes()), None, "{value}");
+        }
+    }
+}

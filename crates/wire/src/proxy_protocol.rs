@@ -183,3 +183,126 @@ fn v2_addresses<const N: usize>(bytes: &[u8]) -> Header {
         destination: Some(SocketAddr::new(address(N), port(2 * N + 2))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Parse whole and byte by byte; both must come to the same verdict.
+    fn parse_all(input: &[u8]) -> Result<Option<(usize, Header)>, ProxyError> {
+        let whole = parse(input);
+        let first = (0..=input.len()).map(|len| parse(&input[..len])).find(|v| *v != Ok(None));
+        assert_eq!(first.unwrap_or(Ok(None)), whole, "{}", input.escape_ascii());
+        whole
+    }
+
+    fn known(source: &str, destination: &str) -> Header {
+        let address = |text: &str| Some(text.parse().expect("an address of the test"));
+        Header { source: address(source), destination: address(destination) }
+    }
+
+    #[test]
+    fn version_1_headers() {
+        let four = known("192.0.2.1:4711", "198.51.100.2:443");
+        let six = known("[2001:db8::1]:65535", "[::1]:0");
+        let cases = [
+            ("PROXY TCP4 192.0.2.1 198.51.100.2 4711 443\r\n", four),
+            ("PROXY TCP6 2001:db8::1 ::1 65535 0\r\n", six),
+            ("PROXY UNKNOWN\r\n", Header::default()),
+            ("PROXY UNKNOWN ffff::1 ffff::2 65535 65535\r\n", Header::default()),
+        ];
+        for (line, header) in cases {
+            let text = format!("{line}GET / HTTP/1.1\r\n");
+            assert_eq!(parse_all(text.as_bytes()), Ok(Some((line.len(), header))), "{line}");
+        }
+    }
+
+    #[test]
+    fn refused_version_1_headers() {
+        let cases = [
+            "PROXY \r\n",
+            "PROXY TCP4\r\n",
+            "PROXY TCP5 192.0.2.1 192.0.2.2 1 2\r\n",
+            "PROXY tcp4 192.0.2.1 192.0.2.2 1 2\r\n",
+            "PROXY TCP4 192.0.2.1 192.0.2.2 1 2\n",
+            "PROXY TCP4 192.0.2.1 192.0.2.2 1 2 \r\n",
+            "PROXY TCP4 192.0.2.1 192.0.2.2 1\r\n",
+            "PROXY TCP4  192.0.2.1 192.0.2.2 1 2\r\n",
+            "PROXY TCP4 192.0.2.1 192.0.2.2 1 65536\r\n",
+            "PROXY TCP4 192.0.2.1 192.0.2.2 +1 2\r\n",
+            "PROXY TCP4 192.0.2.1 192.0.2.2 01 2\r\n",
+            "PROXY TCP4 192.0.2.01 192.0.2.2 1 2\r\n",
+            "PROXY TCP4 192.0.2 192.0.2.2 1 2\r\n",
+            "PROXY TCP4 2001:db8::1 ::1 1 2\r\n",
+            "PROXY TCP6 192.0.2.1 192.0.2.2 1 2\r\n",
+            "PROXY UNKNOWN a\0b\r\n",
+            "PROXY UNKNOWNS\r\n",
+            "PROXY UNKNOWN a\rb\r\n",
+        ];
+        for line in cases {
+            assert_eq!(parse_all(line.as_bytes()), Err(ProxyError::Line), "{line:?}");
+        }
+        let long = format!("PROXY UNKNOWN {}\r\n", "x".repeat(V1_SIZE_MAX));
+        assert_eq!(parse_all(long.as_bytes()), Err(ProxyError::LineTooLong));
+        for text in ["GET / HTTP/1.1\r\n", "PROXYTCP4 ", "proxy TCP4 ", "\r\nPROXY ", "\x16\x03"] {
+            assert_eq!(parse_all(text.as_bytes()), Err(ProxyError::Missing), "{text:?}");
+        }
+    }
+
+    /// A version 2 header with those bytes after the signature.
+    fn v2(command: u8, family: u8, addresses: &[u8]) -> Vec<u8> {
+        let mut header = V2_START.to_vec();
+        header.extend_from_slice(&[command, family]);
+        header.extend_from_slice(&(addresses.len() as u16).to_be_bytes());
+        header.extend_from_slice(addresses);
+        header
+    }
+
+    #[test]
+    fn version_2_headers() {
+        let four = [192, 0, 2, 1, 198, 51, 100, 2, 0x12, 0x67, 1, 187];
+        let mut six = [0; 36];
+        (six[0], six[1], six[15], six[31], six[35]) = (0x20, 0x01, 9, 1, 80);
+        let extended = [&four[..], b"\x04\x00\x02ab"].concat();
+        let known_four = known("192.0.2.1:4711", "198.51.100.2:443");
+        let cases = [
+            (v2(0x21, 0x11, &four), known_four),
+            (v2(0x21, 0x12, &four), known_four),
+            (v2(0x21, 0x11, &extended), known_four),
+            (v2(0x21, 0x21, &six), known("[2001::9]:0", "[::1]:80")),
+            (v2(0x21, 0x31, &[1; 216]), Header::default()),
+            (v2(0x21, 0x00, &[]), Header::default()),
+            (v2(0x21, 0x00, &[1, 2, 3]), Header::default()),
+            (v2(0x20, 0x00, &[]), Header::default()),
+            (v2(0x20, 0x11, &four), Header::default()),
+            (v2(0x20, 0x77, &[]), Header::default()),
+        ];
+        for (mut text, header) in cases {
+            let size = text.len();
+            text.extend_from_slice(b"GET / HTTP/1.1\r\n");
+            assert_eq!(parse_all(&text), Ok(Some((size, header))), "{}", text.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn refused_version_2_headers() {
+        let cases = [
+            (v2(0x22, 0x11, &[0; 12]), ProxyError::Command),
+            (v2(0x11, 0x11, &[0; 12]), ProxyError::Command),
+            (v2(0x01, 0x11, &[0; 12]), ProxyError::Command),
+            (v2(0x21, 0x41, &[0; 12]), ProxyError::Family),
+            (v2(0x21, 0x13, &[0; 12]), ProxyError::Family),
+            (v2(0x21, 0x11, &[0; 11]), ProxyError::Length),
+            (v2(0x21, 0x21, &[0; 35]), ProxyError::Length),
+            (v2(0x21, 0x31, &[0; 215]), ProxyError::Length),
+            (v2(0x21, 0x11, &[0; V2_SIZE_MAX]), ProxyError::Length),
+            (v2(0x20, 0x00, &[0; V2_SIZE_MAX]), ProxyError::Length),
+        ];
+        for (text, error) in cases {
+            assert_eq!(parse_all(&text), Err(error));
+            assert!(!error.to_string().is_empty());
+        }
+        let largest = v2(0x21, 0x11, &[0; V2_SIZE_MAX - V2_FIXED]);
+        assert!(matches!(parse_all(&largest), Ok(Some((V2_SIZE_MAX, _)))));
+    }
+}

@@ -11,6 +11,7 @@ pub mod http;
 pub mod metrics;
 pub mod deadline;
 pub mod net;
+pub mod process;
 pub mod scratch;
 pub mod shard;
 pub mod spill;

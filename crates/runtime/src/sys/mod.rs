@@ -1,3 +1,4 @@
 //! The only unsafe code: each file is a safe face over one thing that the compiler cannot check.
 
+pub(crate) mod process;
 pub(crate) mod watch;

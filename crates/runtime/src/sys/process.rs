@@ -7,23 +7,15 @@
 
 use std::io;
 use std::mem::{self, MaybeUninit};
+use std::ops::RangeInclusive;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr;
 
-/// Signals whose disposition a program is started with as if nobody had changed it.
-const SIGNALS: [libc::c_int; 9] = [
-    libc::SIGTERM,
-    libc::SIGINT,
-    libc::SIGHUP,
-    libc::SIGQUIT,
-    libc::SIGPIPE,
-    libc::SIGCHLD,
-    libc::SIGUSR1,
-    libc::SIGUSR2,
-    libc::SIGALRM,
-];
+/// The classic signals; the kernel keeps SIGKILL and SIGSTOP as they are. Those above are the C
+/// library's own and those of programs that agreed on them.
+const SIGNALS: RangeInclusive<libc::c_int> = 1..=31;
 
 /// Have the program of `command` die with the thread that starts it, and begin with no signal
 /// blocked or ignored and no descriptor but the three standard ones.
@@ -63,6 +55,14 @@ fn at_birth(parent: u32) -> io::Result<()> {
     Ok(())
 }
 
+/// The process group of process `pid`; 0 for one that has none or one that we do not see, none when
+/// there is no such process.
+pub(crate) fn group_of(pid: i32) -> Option<i32> {
+    // SAFETY: takes and gives plain numbers.
+    let group = unsafe { libc::getpgid(pid) };
+    (group >= 0).then_some(group)
+}
+
 /// Who sent a datagram, by the kernel's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sender {
@@ -93,8 +93,7 @@ pub(crate) fn receive_with_sender(
     buffer: &mut [u8],
 ) -> io::Result<(usize, Option<Sender>)> {
     let mut control = Control { bytes: [0; CONTROL_LEN] };
-    let mut part =
-        libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     // SAFETY: all-zero is a valid `msghdr` (null pointers and zero lengths).
     let mut message: libc::msghdr = unsafe { mem::zeroed() };
     message.msg_iov = &raw mut part;

@@ -11,7 +11,7 @@
 #   bench   every case of bench/, at full length     ci/install.sh; a quiet machine
 # A step whose tool is missing fails and says so; the others run all the same.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 
 seeds=${SEEDS:-20000}
 fuzz_seconds=${FUZZ_SECONDS:-300}

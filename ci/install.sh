@@ -28,7 +28,7 @@ need cc build-essential
 need curl curl
 need python3 python3
 need haproxy haproxy
-need nginx nginx-light
+need nginx nginx
 need git git
 node_is_recent || missing+=(nodejs)
 need npm npm

@@ -1,6 +1,6 @@
 //! Who may import whom, read from the manifests: the compiler then enforces it in the code.
 //!
-//! The table is that of `ARCHITECTURE.md`, "Layers". A crate that is not in it may import nothing
+//! The table is that of `ARCHITECTURE.md`, "Crates". A crate that is not in it may import nothing
 //! of ours until somebody has decided where it stands.
 
 use crate::finding::Finding;
@@ -34,28 +34,33 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("clap", &["spillgate"]),
 ];
 
+/// The pure crates, each with all outsiders that it may depend on, also in its tests.
+const PURE: &[(&str, &[&str])] = &[("core", &["proptest"]), ("wire", &["httparse", "proptest"])];
+
 /// Rule `layer`: each manifest imports downwards only, and heavy outsiders stay in their rooms.
 pub(crate) fn imports(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, file) in crates(tree) {
-        let allowed = LAYERS.iter().find(|(layer, _)| *layer == name).map(|(_, allowed)| *allowed);
         for (line, dependency) in dependencies(&file.text) {
-            let text = match dependency.strip_prefix("spillgate-") {
-                Some(ours) if !allowed.unwrap_or(&[]).contains(&ours) => {
-                    format!("`{name}` may not import `{ours}`: see ARCHITECTURE.md, layers")
-                }
-                Some(_) => continue,
-                None => match room(dependency) {
-                    Some(rooms) if !rooms.contains(&name) => {
-                        format!("`{dependency}` is for {rooms:?} alone, not for `{name}`")
-                    }
-                    _ => continue,
-                },
-            };
+            let Some(text) = breach(name, dependency) else { continue };
             findings.push(file.finding(line, "layer", text));
         }
     }
     findings
+}
+
+/// What is wrong with the crate `name` importing `dependency`, if anything.
+fn breach(name: &str, dependency: &str) -> Option<String> {
+    if let Some(ours) = dependency.strip_prefix("spillgate-") {
+        let is_below = entry(LAYERS, name).is_some_and(|below| below.contains(&ours));
+        let text = || format!("`{name}` may not import `{ours}`: see ARCHITECTURE.md, crates");
+        return (!is_below).then(text);
+    }
+    if entry(PURE, name).is_some_and(|few| !few.contains(&dependency)) {
+        return Some(format!("`{name}` is pure: `{dependency}` has no place in it"));
+    }
+    let rooms = entry(ROOMS, dependency).filter(|rooms| !rooms.contains(&name))?;
+    Some(format!("`{dependency}` is for {rooms:?} alone, not for `{name}`"))
 }
 
 /// Rule `reason`: a dependency of the workspace says on its line what it saves us.
@@ -96,8 +101,8 @@ fn dependencies(manifest: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-fn room(dependency: &str) -> Option<&'static [&'static str]> {
-    ROOMS.iter().find(|(name, _)| *name == dependency).map(|(_, rooms)| *rooms)
+fn entry(table: &[(&str, &'static [&'static str])], name: &str) -> Option<&'static [&'static str]> {
+    table.iter().find(|(key, _)| *key == name).map(|(_, value)| *value)
 }
 
 #[cfg(test)]
@@ -123,7 +128,8 @@ mod tests {
         let manifest = "[dependencies]\ntokio.workspace = true\n[lints]\nworkspace = true\n";
         assert_eq!(check("crates/runtime/Cargo.toml", manifest), 0);
         assert_eq!(check("crates/proxy/Cargo.toml", manifest), 1);
-        assert_eq!(check("crates/core/Cargo.toml", "[dependencies]\nserde = \"1\"\n"), 1);
+        assert_eq!(check("crates/core/Cargo.toml", "[dependencies]\nlog = \"1\"\n"), 1);
+        assert_eq!(check("crates/wire/Cargo.toml", "[dependencies]\nhttparse = \"1\"\n"), 0);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! `spillgate check`: all problems of a configuration file.
 
-use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -10,7 +9,7 @@ use crate::config;
 /// hints are shown only.
 pub(crate) fn run(path: &Path) -> ExitCode {
     let outcome = config::load(path);
-    eprint!("{}", outcome.problems.draw(std::io::stderr().is_terminal()));
+    outcome.problems.show();
     match outcome.config {
         None => ExitCode::FAILURE,
         Some(_) => {

@@ -25,10 +25,20 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Start workers of a command and serve in front of them, without a file
+    ///
+    /// Each worker finds PORT in its environment and must listen there, on 127.0.0.1. All requests
+    /// go to the workers; the admin page is on 127.0.0.1:8999. Everything else has its default: see
+    /// docs/config.md, and use `serve` to change it.
     Run(RunArgs),
     /// Serve what a configuration file says
+    ///
+    /// SIGTERM and SIGINT stop gracefully: running and waiting exchanges are finished first.
+    /// SIGQUIT stops at once.
     Serve(FileArgs),
     /// Show all problems of a configuration file
+    ///
+    /// Each problem comes with line, column and what to write instead. Exits with 1 when there is
+    /// an error; warnings and hints are only shown.
     Check(FileArgs),
     /// Send a command to a running Spillgate
     Ctl(CtlArgs),
@@ -39,10 +49,6 @@ pub(crate) enum Command {
 }
 
 /// Arguments of `run`.
-///
-/// Each worker finds PORT in its environment and must listen there, on 127.0.0.1. The admin page is
-/// on 127.0.0.1:8999. Everything else has its default: see docs/config.md, and use `serve` to change
-/// it.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// How many workers to start [default: one for each core]
@@ -96,16 +102,15 @@ pub(crate) enum CtlCommand {
 
 /// Arguments of `sim`.
 #[derive(Debug, Args)]
-#[group(id = "what", required = true, multiple = false, args = ["scenario", "replay"])]
 pub(crate) struct SimArgs {
     /// The scenario file
-    #[arg(value_name = "SCENARIO")]
+    #[arg(value_name = "SCENARIO", required_unless_present = "replay")]
     pub(crate) scenario: Option<PathBuf>,
     /// The number that the whole run is a function of
     #[arg(long, value_name = "N", conflicts_with = "replay")]
     pub(crate) seed: Option<u64>,
     /// Feed a recorded trace to a gate; its outputs must be the recorded ones
-    #[arg(long, value_name = "TRACE")]
+    #[arg(long, value_name = "TRACE", conflicts_with = "scenario")]
     pub(crate) replay: Option<PathBuf>,
 }
 

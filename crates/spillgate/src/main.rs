@@ -3,6 +3,8 @@
 mod check;
 mod cli;
 mod config;
+#[cfg(test)]
+mod golden;
 
 use std::process::ExitCode;
 

@@ -21,12 +21,15 @@ pub(crate) struct Key {
     /// What holds when it is left out.
     pub(crate) preset: Preset,
     /// Whether a reload applies a change; if not, it takes a restart of Spillgate.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the manual alone tells it"))]
     pub(crate) live: bool,
     /// One line: what it is.
     pub(crate) line: &'static str,
     /// One paragraph: what to know before changing it.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the manual alone tells it"))]
     pub(crate) text: &'static str,
     /// The version that brought it.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the manual alone tells it"))]
     pub(crate) since: &'static str,
 }
 
@@ -35,7 +38,7 @@ impl Key {
     pub(crate) fn note(&self) -> String {
         let mut note = format!("{}: {}", self.line, self.kind);
         match self.preset {
-            Preset::Required => {}
+            Preset::Required(_) => {}
             Preset::Off(meaning) => note += &format!("; left out: {meaning}"),
             Preset::Is(value) => note += &format!("; default {value}"),
             Preset::Derived(rule) => note += &format!("; default: {rule}"),
@@ -174,6 +177,25 @@ pub(crate) enum Kind {
     Reply,
 }
 
+impl Kind {
+    /// Its type in one or two words.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the manual alone tells it"))]
+    pub(crate) fn type_name(self) -> &'static str {
+        match self {
+            Kind::Duration { .. } | Kind::DurationOrOff { .. } => "duration",
+            Kind::Size { .. } => "size",
+            Kind::Rate { .. } => "bytes a second",
+            Kind::Share { .. } => "share",
+            Kind::Count { .. } => "whole number",
+            Kind::Flag => "flag",
+            Kind::Choice(_) => "word",
+            Kind::Endpoints | Kind::Networks | Kind::Folders | Kind::Command => "list of texts",
+            Kind::Environment | Kind::Reply => "table",
+            _ => "text",
+        }
+    }
+}
+
 impl std::fmt::Display for Kind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match *self {
@@ -211,8 +233,8 @@ impl std::fmt::Display for Kind {
 /// What holds when a key is left out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Preset {
-    /// It cannot be left out.
-    Required,
+    /// It cannot be left out; this is an example, as the file would write it.
+    Required(&'static str),
     /// Nothing; this is what that means.
     Off(&'static str),
     /// This value, as the file would write it.

@@ -8,6 +8,7 @@
 mod build;
 mod check;
 mod key;
+mod many;
 mod problem;
 mod raw;
 mod syntax;
@@ -105,7 +106,7 @@ fn read_file(path: &Path) -> Result<Vec<u8>, Problem> {
     Ok(bytes)
 }
 
-/// Checks `text`, the content of the file `name`. Looks at folders that it names, but opens nothing.
+/// Checks `text`, the content of the file `name`. Looks whether folders are there; opens nothing.
 pub(crate) fn check_text(name: &str, text: &str) -> Outcome {
     let mut problems = Vec::new();
     let cores = cores();
@@ -143,6 +144,7 @@ pub(crate) fn for_command(
         routes: Vec::new(),
         access_log: None,
         admin: Some(Section::empty(Place::Admin, "")),
+        lost: false,
     };
     build::build(&raw, cores)
 }

@@ -5,6 +5,7 @@
 //! characters of the file are shown, not sent to the terminal.
 
 use std::fmt;
+use std::io::IsTerminal;
 use std::ops::Range;
 
 use annotate_snippets::{
@@ -19,7 +20,7 @@ const DRAWN_MAX: usize = 100;
 
 /// How bad a problem is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Severity {
+enum Severity {
     /// Worth a thought; nothing is wrong.
     Hint,
     /// Probably not what was meant, or wrong on this machine; Spillgate starts all the same.
@@ -30,7 +31,7 @@ pub(crate) enum Severity {
 
 /// One problem of a file.
 #[derive(Clone, Debug)]
-pub(crate) struct Problem {
+pub(super) struct Problem {
     severity: Severity,
     title: String,
     /// The first one is what the problem is about.
@@ -83,11 +84,6 @@ impl Problem {
         self
     }
 
-    /// How bad it is.
-    pub(crate) fn severity(&self) -> Severity {
-        self.severity
-    }
-
     /// Where it is; nowhere sorts first.
     pub(super) fn start(&self) -> usize {
         self.labels.first().map_or(0, |(span, _)| span.start)
@@ -109,18 +105,20 @@ impl Problems {
         Problems { name: name.to_owned(), text: text.to_owned(), list }
     }
 
-    /// Each of them, in the order of the file.
-    pub(crate) fn list(&self) -> &[Problem] {
-        &self.list
-    }
-
     /// Whether one of them keeps Spillgate from starting.
     pub(crate) fn fatal(&self) -> bool {
         self.list.iter().any(|problem| problem.severity == Severity::Error)
     }
 
+    /// Draws all of them on standard error; with colours when that is a terminal and `NO_COLOR` is
+    /// not set.
+    pub(crate) fn show(&self) {
+        let coloured = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        eprint!("{}", self.draw(coloured));
+    }
+
     /// Draws all of them, with colours for a terminal or without. Empty when there is none.
-    pub(crate) fn draw(&self, coloured: bool) -> String {
+    pub(super) fn draw(&self, coloured: bool) -> String {
         let renderer = if coloured { Renderer::styled() } else { Renderer::plain() };
         let mut out = String::new();
         for problem in self.list.iter().take(DRAWN_MAX) {

@@ -17,6 +17,9 @@ use super::value::{self, At, Found, Value, nearest};
 /// Most listeners, pools or routes of one file.
 const SECTIONS_MAX: usize = 1024;
 
+/// Most keys that an error lists.
+const LISTED_MAX: usize = 20;
+
 /// The names that stand at the top of the file and are no keys.
 const SECTIONS: [&str; 6] = ["listener", "pool", "route", "spill", "access_log", "admin"];
 
@@ -30,6 +33,8 @@ pub(super) struct Raw {
     pub(super) routes: Vec<Section>,
     pub(super) access_log: Option<Section>,
     pub(super) admin: Option<Section>,
+    /// Whether a section is there that could not be read as one, so that others may seem to lack.
+    pub(super) lost: bool,
 }
 
 /// One section: the values that the file gives.
@@ -129,14 +134,19 @@ impl Section {
     /// Tells which required keys are missing.
     pub(super) fn demand(&self, problems: &mut Vec<Problem>) {
         for key in table::keys_of(self.place) {
-            if matches!(key.preset, Preset::Required) && !self.has(key.name) {
+            if let (Preset::Required(example), false) = (key.preset, self.has(key.name)) {
                 let title = format!("`{}` is missing", key.name);
                 let label = match self.place {
                     Place::Reply => "this reply needs it",
                     Place::Listener => "this listener needs it",
                     _ => "this section needs it",
                 };
-                problems.push(Problem::error(title).at(&self.header, label).note(key.note()));
+                problems.push(
+                    Problem::error(title)
+                        .at(&self.header, label)
+                        .note(key.note())
+                        .mend(format!("add {} = {example}", key.name)),
+                );
             }
         }
     }
@@ -154,14 +164,24 @@ pub(super) fn default_of(key: &Key) -> Option<Value> {
 pub(super) fn read(table: &DeTable<'_>, problems: &mut Vec<Problem>) -> Raw {
     let mut top = Section::empty(Place::Top, "");
     top.read(table, problems);
+    let listeners = named(table, "listener", Place::Listener, problems);
+    let pools = named(table, "pool", Place::Pool, problems);
+    let routes = routes(table, problems);
+    let lost = table.iter().any(|(name, found)| match name.get_ref().as_ref() {
+        "listener" => listeners.is_empty(),
+        "pool" => pools.is_empty(),
+        "route" => routes.is_empty(),
+        name => found.get_ref().is_table() && !SECTIONS.contains(&name),
+    });
     Raw {
         top,
         spill: single(table, "spill", Place::Spill, problems),
-        listeners: named(table, "listener", Place::Listener, problems),
-        pools: named(table, "pool", Place::Pool, problems),
-        routes: routes(table, problems),
+        listeners,
+        pools,
+        routes,
         access_log: single(table, "access_log", Place::AccessLog, problems),
         admin: single(table, "admin", Place::Admin, problems),
+        lost,
     }
 }
 
@@ -250,9 +270,9 @@ fn routes(table: &DeTable<'_>, problems: &mut Vec<Problem>) -> Vec<Section> {
     let Some(list) = found.get_ref().as_array().filter(|list| list.len() <= SECTIONS_MAX) else {
         let title = match found.get_ref().as_array() {
             Some(_) => format!("more than {SECTIONS_MAX} routes"),
-            None => "a file has a list of routes".to_owned(),
+            None => "routes are a list".to_owned(),
         };
-        let problem = Problem::error(title).at(&key.span(), "");
+        let problem = Problem::error(title).at(&key.span(), "this is not how one is written");
         problems.push(problem.mend("write [[route]] with two brackets, once for each route"));
         return Vec::new();
     };
@@ -294,6 +314,9 @@ fn unknown(place: Place, name: &str, span: &Span) -> Problem {
         return problem.mend(format!("`{name}` is a key of {places}: move it there"));
     }
     let mut known: Vec<&str> = words().collect();
+    if known.len() > LISTED_MAX {
+        return problem.mend("see docs/config.md for the keys of this section");
+    }
     known.sort_unstable();
-    problem.note(format!("known here: {}", known.join(", ")))
+    problem.note(format!("keys of this section: {}", known.join(", ")))
 }

@@ -1,8 +1,8 @@
 //! The grammar of the file: every syntax error, with a mend for the common ones.
 //!
 //! The grammar itself is the `toml` crate's. After a syntax error the parser guesses how to go on,
-//! so of what it then finds only problems in lines without a syntax error are told, and nothing
-//! about missing keys or about keys that do not go together.
+//! so of what it then finds only problems in lines without a syntax error are told, none behind a
+//! broken header, and nothing about missing keys or about keys that do not go together.
 
 use toml::de::DeTable;
 
@@ -27,7 +27,12 @@ pub(super) fn parse(text: &str, problems: &mut Vec<Problem>) -> Option<Raw> {
             bad_lines.push(line);
         }
     }
-    found.retain(|problem| !bad_lines.contains(&line_of(text, problem.start())));
+    // Behind a broken header, keys seem to stand in the section before it.
+    let broken = bad_lines.iter().filter(|line| text[(*line).clone()].starts_with('['));
+    let known_until = broken.map(|line| line.start).min().unwrap_or(text.len());
+    found.retain(|problem| {
+        problem.start() < known_until && !bad_lines.contains(&line_of(text, problem.start()))
+    });
     problems.append(&mut found);
     None
 }
@@ -51,6 +56,12 @@ fn line_of(text: &str, at: usize) -> Span {
 fn mend(line: &str, message: &str) -> Option<String> {
     if message.contains("duplicate key") {
         return Some("keep one of the two".into());
+    }
+    if message.contains("invalid basic string") {
+        return Some("end the text with `\"`".into());
+    }
+    if message.contains("unclosed table") {
+        return Some("end the header with `]`".into());
     }
     let (key, value) = line.split_once('=')?;
     let (key, value) = (key.trim(), value.trim());

@@ -64,8 +64,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Derived("one for each core that the process may use"),
         live: false,
         line: "event-loop threads of Spillgate itself",
-        text: "Each shard accepts, reads and writes on its own. Fewer than cores leaves room for \
-               workers on the same machine; more than cores brings nothing.",
+        text: "Each shard accepts, reads and writes on its own. Fewer than cores leaves room \
+               for workers on the same machine; more than cores brings nothing.",
         since: "0.1.0",
     },
     Key {
@@ -76,9 +76,9 @@ pub(crate) const KEYS: &[Key] = &[
         live: false,
         line: "whose forwarded and steering headers are believed",
         text: "Requests from these addresses may tell us the client's address, and their PROXY \
-               protocol header is read where a listener asks for one. From anyone else such headers \
-               are removed. A single address stands for itself. Name the load balancers in front of \
-               Spillgate here, never the internet.",
+               protocol header is read where a listener asks for one. From anyone else such \
+               headers are removed. A single address stands for itself. Name the load balancers \
+               in front of Spillgate here, never the internet.",
         since: "0.1.0",
     },
     Key {
@@ -88,8 +88,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""256MiB""#),
         live: false,
         line: "most bytes that all buffers together may hold in memory",
-        text: "Request bodies may take at most 70 % of it; the rest is kept for responses. When it is \
-               used up, bodies wait, at most `body_wait_max`.",
+        text: "Request bodies may take at most 70 % of it; the rest is kept for responses. When \
+               it is used up, bodies wait, at most `body_wait_max`.",
         since: "0.1.0",
     },
     Key {
@@ -99,8 +99,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""1MiB""#),
         live: false,
         line: "bytes of one body that stay in memory",
-        text: "What is beyond goes to the folders of `[spill]`. Without that section the whole body \
-               stays in memory, within `buffer_memory_max`.",
+        text: "What is beyond goes to the folders of `[spill]`. Without that section the whole \
+               body stays in memory, within `buffer_memory_max`.",
         since: "0.1.0",
     },
     Key {
@@ -138,11 +138,11 @@ pub(crate) const KEYS: &[Key] = &[
         place: Place::Listener,
         name: "address",
         kind: Kind::Address,
-        preset: Preset::Required,
+        preset: Preset::Required(r#""127.0.0.1:8080""#),
         live: false,
         line: "where it listens",
-        text: "An IP address and a port (`[::1]:8080` for IPv6), `localhost` and a port, or `unix:` \
-               and the path of a socket. Port 0 lets the system choose.",
+        text: "An IP address and a port (`[::1]:8080` for IPv6), `localhost` and a port, or \
+               `unix:` and the path of a socket. Port 0 lets the system choose.",
         since: "0.1.0",
     },
     Key {
@@ -163,8 +163,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""abandon""#),
         live: false,
         line: "what it means that a client closed its sending side while its exchange waits",
-        text: "`abandon`: it has left, and the exchange leaves the queue. `serve`: it still wants its \
-               answer. An exchange that a worker already has is served in both cases.",
+        text: "`abandon`: it has left, and the exchange leaves the queue. `serve`: it still \
+               wants its answer. An exchange that a worker already has is served in both cases.",
         since: "0.1.0",
     },
     Key {
@@ -204,8 +204,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""5s""#),
         live: false,
         line: "longest time from the first byte of a head to its last",
-        text: "For the first head of a connection it counts from the accept. Who takes longer is \
-               refused with 408.",
+        text: "For the first head of a connection it counts from the accept. Who takes longer \
+               is refused with 408.",
         since: "0.1.0",
     },
     Key {
@@ -225,8 +225,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""30s""#),
         live: false,
         line: "the time over which `body_rate_min` is reckoned",
-        text: "A body may stand still for that long. The default lets a device through that sends 1 \
-               KiB every 10 s.",
+        text: "A body may stand still for that long. The default lets a device through that \
+               sends 1 KiB every 10 s.",
         since: "0.1.0",
     },
     Key {
@@ -236,8 +236,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""256B/s""#),
         live: false,
         line: "slowest reader that is served",
-        text: "Reckoned over `send_rate_grace`; a slower one is cut, so that it cannot hold buffers \
-               for ever. Zero: no limit.",
+        text: "Reckoned over `send_rate_grace`; a slower one is cut, so that it cannot hold \
+               buffers for ever. Zero: no limit.",
         since: "0.1.0",
     },
     Key {
@@ -278,8 +278,9 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Off("`command` is needed"),
         live: false,
         line: "where workers listen that somebody else starts",
-        text: "One entry per worker: an IP address and a port, `localhost` and a port, or `unix:` and \
-               the path of a socket. Exactly one of `endpoints` and `command` is needed.",
+        text: "One entry per worker: an IP address and a port, `localhost` and a port, or \
+               `unix:` and the path of a socket. Exactly one of `endpoints` and `command` is \
+               needed.",
         since: "0.1.0",
     },
     Key {
@@ -289,8 +290,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Off("`endpoints` is needed"),
         live: false,
         line: "the program that Spillgate starts as a worker, and its arguments",
-        text: "No shell stands between: each list entry is one argument. The worker finds `PORT` or \
-               `SPILLGATE_SOCKET`, and `SPILLGATE_WORKER_ID`, in its environment.",
+        text: "No shell stands between: each list entry is one argument. The worker finds \
+               `PORT` or `SPILLGATE_SOCKET`, and `SPILLGATE_WORKER_ID`, in its environment.",
         since: "0.1.0",
     },
     Key {
@@ -310,9 +311,9 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is("0"),
         live: false,
         line: "first port that the workers get",
-        text: "Goes with `command`. Worker n is told `PORT` = `port_base` + 2n, or the next one, in \
-               turn, so that its successor can start before it stops. Zero: free ports, chosen at \
-               each start.",
+        text: "Goes with `command`. Worker n is told `PORT` = `port_base` + 2n, or the next \
+               one, in turn, so that its successor can start before it stops. Zero: free ports, \
+               chosen at each start.",
         since: "0.1.0",
     },
     Key {
@@ -322,7 +323,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Off("workers listen on ports"),
         live: false,
         line: "folder for the Unix sockets of the workers",
-        text: "Goes with `command`, in place of `port_base`: each worker is told `SPILLGATE_SOCKET`.",
+        text: "Goes with `command`, in place of `port_base`: each worker is told \
+               `SPILLGATE_SOCKET`.",
         since: "0.1.0",
     },
     Key {
@@ -352,8 +354,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is("1"),
         live: false,
         line: "exchanges that one worker may hold at once",
-        text: "1 for a worker that renders on a single thread. Spillgate never sends a worker more; \
-               the rest waits in the queue.",
+        text: "1 for a worker that renders on a single thread. Spillgate never sends a worker \
+               more; the rest waits in the queue.",
         since: "0.1.0",
     },
     Key {
@@ -373,8 +375,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is("100"),
         live: false,
         line: "most exchanges that wait",
-        text: "One more is shed with the reason `queue_full`. Zero: nobody waits, yet a free slot \
-               still serves.",
+        text: "One more is shed with the reason `queue_full`. Zero: nobody waits, yet a free \
+               slot still serves.",
         since: "0.1.0",
     },
     Key {
@@ -384,8 +386,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""5s""#),
         live: false,
         line: "longest time in the queue",
-        text: "Then the exchange is shed with the reason `queue_timeout`. To keep a promise about \
-               answers, set `answer_within` rather than this.",
+        text: "Then the exchange is shed with the reason `queue_timeout`. To keep a promise \
+               about answers, set `answer_within` rather than this.",
         since: "0.1.0",
     },
     Key {
@@ -395,9 +397,9 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Off("answers are useful however late they come"),
         live: false,
         line: "an answer later than this after the last byte of the request is useless",
-        text: "An exchange is not sent to a worker when now plus the measured service time passes its \
-               deadline. Nothing is shed by it before enough was measured. Late answers are delivered \
-               all the same, and counted.",
+        text: "An exchange is not sent to a worker when now plus the measured service time \
+               passes its deadline. Nothing is shed by it before enough was measured. Late \
+               answers are delivered all the same, and counted.",
         since: "0.1.0",
     },
     Key {
@@ -417,8 +419,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""60s""#),
         live: false,
         line: "longest wait until the first worker of the pool was ever ready",
-        text: "Takes the place of `queue_wait_max` during a cold start. The length of the queue still \
-               bounds.",
+        text: "Takes the place of `queue_wait_max` during a cold start. The length of the queue \
+               still bounds.",
         since: "0.1.0",
     },
     Key {
@@ -489,8 +491,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Off("probes are connects"),
         live: false,
         line: "path of the HTTP probe",
-        text: "A GET on it must be answered with 2xx or 3xx. An HTTP probe takes a slot, like an \
-               exchange.",
+        text: "A GET on it must be answered with 2xx or 3xx. An HTTP probe takes a slot, like \
+               an exchange.",
         since: "0.1.0",
     },
     Key {
@@ -510,7 +512,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Off("workers that are in are not probed"),
         live: false,
         line: "time between two probes of a worker that is in",
-        text: "Exchanges tell as much about a busy worker; this is for workers that are mostly idle.",
+        text: "Exchanges tell as much about a busy worker; this is for workers that are mostly \
+               idle.",
         since: "0.1.0",
     },
     Key {
@@ -570,9 +573,9 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""5s""#),
         live: false,
         line: "how long a worker keeps an idle connection",
-        text: "Ours is not used for unsafe methods in the last second of it, and closed when it is \
-               over. `Keep-Alive: timeout=` of the worker overrides it. The default is that of \
-               Node.js. Zero: connections are not kept.",
+        text: "Ours is not used for unsafe methods in the last second of it, and closed when it \
+               is over. `Keep-Alive: timeout=` of the worker overrides it. The default is that \
+               of Node.js. Zero: connections are not kept.",
         since: "0.1.0",
     },
     Key {
@@ -602,8 +605,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""64KiB""#),
         live: false,
         line: "response bytes that are held back so that a failing worker can be retried",
-        text: "Up to that many bytes, or until `respond_hold_wait`, the client sees nothing of a \
-               response, and an idempotent exchange can start over.",
+        text: "Up to that many bytes, or until `respond_hold_wait`, the client sees nothing of \
+               a response, and an idempotent exchange can start over.",
         since: "0.1.0",
     },
     Key {
@@ -724,8 +727,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""/""#),
         live: false,
         line: "beginning of the paths that the route applies to",
-        text: "Ends at a border between segments: `/api` means `/api` and `/api/x`, not `/apix`. The \
-               longest prefix wins, and an exact path wins over a prefix.",
+        text: "Ends at a border between segments: `/api` means `/api` and `/api/x`, not \
+               `/apix`. The longest prefix wins, and an exact path wins over a prefix.",
         since: "0.1.0",
     },
     Key {
@@ -762,7 +765,7 @@ pub(crate) const KEYS: &[Key] = &[
         place: Place::Reply,
         name: "status",
         kind: Kind::Count { min: 200, max: 599 },
-        preset: Preset::Required,
+        preset: Preset::Required("200"),
         live: false,
         line: "its status",
         text: "204 and 304 have no body.",
@@ -792,12 +795,12 @@ pub(crate) const KEYS: &[Key] = &[
         place: Place::Spill,
         name: "folders",
         kind: Kind::Folders,
-        preset: Preset::Required,
+        preset: Preset::Required(r#"["/var/lib/spillgate"]"#),
         live: false,
         line: "folders on disk where bodies spill",
-        text: "Segment files are made there and unlinked at once, so nothing is left after an end of \
-               any kind. Folders on different disks share the work. A folder on tmpfs is memory \
-               again, and warned about.",
+        text: "Segment files are made there and unlinked at once, so nothing is left after an \
+               end of any kind. Folders on different disks share the work. A folder on tmpfs is \
+               memory again, and warned about.",
         since: "0.1.0",
     },
     Key {
@@ -827,9 +830,9 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""stdout""#),
         live: false,
         line: "where access records go, one JSON object a line",
-        text: "A file is opened for appending, and opened again on SIGUSR1. A log that cannot keep up \
-               loses records and counts them; it never slows an exchange. Without the section, \
-               records go to standard output.",
+        text: "A file is opened for appending, and opened again on SIGUSR1. A log that cannot \
+               keep up loses records and counts them; it never slows an exchange. Without the \
+               section, records go to standard output.",
         since: "0.1.0",
     },
     Key {
@@ -839,8 +842,9 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""127.0.0.1:8999""#),
         live: false,
         line: "where the admin page, `/status`, `/metrics` and `/ready` are served",
-        text: "Read-only. An address that other machines can reach is warned about. `off`: none; \
-               commands still work. Without the section there is neither page nor command socket.",
+        text: "Read-only. An address that other machines can reach is warned about. `off`: \
+               none; commands still work. Without the section there is neither page nor command \
+               socket.",
         since: "0.1.0",
     },
     Key {

@@ -57,7 +57,10 @@ fn tcp(text: &str, role: Role) -> Result<SocketAddr, Fault> {
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
         return Err(Fault::with_mend("a port without a host", format!("127.0.0.1:{text}")));
     }
-    let Some((host, port)) = text.rsplit_once(':') else {
+    if text.is_empty() {
+        return Err(Fault::new("empty"));
+    }
+    let Some((host, port)) = text.rsplit_once(':').filter(|_| !text.ends_with(']')) else {
         return Err(Fault::with_mend("a host without a port", format!("{text}:8080")));
     };
     let number = match port.parse::<u16>() {
@@ -268,6 +271,7 @@ mod tests {
             ("80", "127.0.0.1:80"),
             ("10.0.0.1", "10.0.0.1:8080"),
             ("::1", "[::1]:8080"),
+            ("[::1]", "[::1]:8080"),
             ("::1:8080", "[::1]:8080"),
             ("/run/a.sock", "unix:/run/a.sock"),
             ("unix:a.sock", "unix:/run/a.sock"),

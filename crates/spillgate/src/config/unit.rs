@@ -45,12 +45,22 @@ struct Unit {
     elsewhere: &'static [&'static str],
 }
 
+/// The units of one kind of value.
+struct Scale {
+    units: &'static [Unit],
+    /// The units to propose.
+    allowed: &'static str,
+    /// The unit that a number without one probably has.
+    plain: &'static str,
+}
+
 const fn unit(name: &'static str, factor: u64, elsewhere: &'static [&'static str]) -> Unit {
     Unit { name, factor, elsewhere }
 }
 
 /// In nanoseconds.
-const DURATIONS: [Unit; 4] = [
+const DURATIONS: Scale = Scale { units: &DURATION_UNITS, allowed: "ms, s, m or h", plain: "s" };
+const DURATION_UNITS: [Unit; 4] = [
     unit("ms", 1_000_000, &["msec", "msecs", "millis", "millisecond", "milliseconds"]),
     unit("s", 1_000_000_000, &["sec", "secs", "second", "seconds"]),
     unit("m", 60_000_000_000, &["min", "mins", "minute", "minutes"]),
@@ -58,7 +68,8 @@ const DURATIONS: [Unit; 4] = [
 ];
 
 /// In bytes.
-const SIZES: [Unit; 9] = [
+const SIZES: Scale = Scale { units: &SIZE_UNITS, allowed: "B, KiB, MiB, GiB or TiB", plain: "B" };
+const SIZE_UNITS: [Unit; 9] = [
     unit("B", 1, &["b", "byte", "bytes"]),
     unit("KiB", 1 << 10, &["k", "ki", "kb", "kib"]),
     unit("MiB", 1 << 20, &["m", "mi", "mb", "mib"]),
@@ -71,29 +82,38 @@ const SIZES: [Unit; 9] = [
 ];
 
 /// In parts per million.
-const SHARES: [Unit; 1] = [unit("%", 10_000, &["percent", "pct"])];
+const SHARES: Scale =
+    Scale { units: &[unit("%", 10_000, &["percent", "pct"])], allowed: "%", plain: "%" };
 
 /// Reads a duration such as `250ms`, `5s`, `1.5m`, `2h`.
 pub(super) fn duration(text: &str) -> Result<Duration, Fault> {
-    read(text, &DURATIONS, "ms, s, m or h").map(Duration::from_nanos)
+    read(text, &DURATIONS).map(Duration::from_nanos).map_err(|fault| match sum_of_parts(text) {
+        Some(sum) => Fault::with_mend("one number and one unit are needed", duration_text(sum)),
+        None => fault,
+    })
 }
 
 /// Reads a size such as `64KiB`, `1MiB`, or in powers of ten `64kB`, `1MB`.
 pub(super) fn size(text: &str) -> Result<ByteSize, Fault> {
-    read(text, &SIZES, "B, KiB, MiB, GiB or TiB").map(ByteSize::from_bytes)
+    read(text, &SIZES).map(ByteSize::from_bytes)
 }
 
 /// Reads bytes a second, such as `64B/s`; the `/s` may be left out.
 pub(super) fn rate(text: &str) -> Result<ByteSize, Fault> {
     size(text.strip_suffix("/s").unwrap_or(text))
+        .map_err(|fault| Fault { mend: fault.mend.map(|right| format!("{right}/s")), ..fault })
 }
 
-/// Reads a share such as `20%`. Shares above 100 % are left to the range check of the caller.
-pub(super) fn share(text: &str) -> Result<u64, Fault> {
-    read(text, &SHARES, "%").map_err(|fault| match fraction_as_percent(text) {
+/// Reads a share such as `20%`.
+pub(super) fn share(text: &str) -> Result<Ratio, Fault> {
+    let ppm = read(text, &SHARES).map_err(|fault| match fraction_as_percent(text) {
         Some(mend) => Fault::with_mend("a share without its `%`", mend),
         None => fault,
-    })
+    })?;
+    match u32::try_from(ppm) {
+        Ok(ppm) if ppm <= Ratio::from_percent(100).as_ppm() => Ok(Ratio::from_ppm(ppm)),
+        _ => Err(Fault::with_mend("more than the whole", "100%")),
+    }
 }
 
 /// `0.2` as `20%`; none when the text is no fraction of one.
@@ -111,7 +131,7 @@ pub(super) fn duration_text(value: Duration) -> String {
     if nanos == 0 {
         return "0s".into();
     }
-    match DURATIONS.iter().rev().find(|unit| nanos.is_multiple_of(unit.factor)) {
+    match DURATION_UNITS.iter().rev().find(|unit| nanos.is_multiple_of(unit.factor)) {
         Some(unit) => format!("{}{}", nanos / unit.factor, unit.name),
         None => format!("{}ms", nanos as f64 / 1e6),
     }
@@ -130,30 +150,48 @@ fn ppm_text(ppm: u64) -> String {
     format!("{whole}.{}%", format!("{rest:04}").trim_end_matches('0'))
 }
 
-fn read(text: &str, units: &[Unit], allowed: &str) -> Result<u64, Fault> {
+fn read(text: &str, scale: &Scale) -> Result<u64, Fault> {
     let (number, rest) = split(text);
     if number.is_empty() {
-        return Err(Fault::new(format!("not a number with a unit ({allowed})")));
+        return Err(Fault::new(format!("not a number with a unit ({})", scale.allowed)));
     }
-    if let Some(unit) = units.iter().find(|unit| unit.name == rest) {
+    if let Some(unit) = scale.units.iter().find(|unit| unit.name == rest) {
         return scaled(number, unit.factor)
             .ok_or_else(|| Fault::new(format!("not exact, or too large, in `{}`", unit.name)));
     }
     if rest.is_empty() {
-        return Err(Fault::new(format!("a number without a unit ({allowed})")));
+        let what = format!("a number without a unit ({})", scale.allowed);
+        return Err(Fault::with_mend(what, format!("{number}{}", scale.plain)));
     }
-    let tidy = rest.trim().to_lowercase();
-    let meant = units
+    let tidy = rest.trim();
+    if scale.units.iter().any(|unit| unit.name == tidy) {
+        return Err(Fault::with_mend("no space goes before the unit", format!("{number}{tidy}")));
+    }
+    let lower = tidy.to_lowercase();
+    let meant = scale
+        .units
         .iter()
-        .find(|unit| unit.name.to_lowercase() == tidy || unit.elsewhere.contains(&tidy.as_str()));
-    let what = format!("the unit is not one of {allowed}");
+        .find(|unit| unit.name.to_lowercase() == lower || unit.elsewhere.contains(&lower.as_str()));
+    let what = format!("the unit is not one of {}", scale.allowed);
     Err(match meant {
-        Some(_) if rest != rest.trim_start() && units.iter().any(|u| u.name == rest.trim()) => {
-            Fault::with_mend("no space goes before the unit", format!("{number}{}", rest.trim()))
-        }
         Some(unit) => Fault::with_mend(what, format!("{number}{}", unit.name)),
         None => Fault::new(what),
     })
+}
+
+/// What `1m30s` comes to; none when the text is not of that form.
+fn sum_of_parts(text: &str) -> Option<Duration> {
+    let mut sum = Duration::ZERO;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let unit_at = split(rest).0.len();
+        let unit = &rest[unit_at..];
+        let end = unit.find(|c: char| c.is_ascii_digit()).unwrap_or(unit.len());
+        let part = read(&rest[..unit_at + end], &DURATIONS).ok()?;
+        sum = sum.checked_add(Duration::from_nanos(part))?;
+        rest = &unit[end..];
+    }
+    (!text.is_empty()).then_some(sum)
 }
 
 /// The leading digits and dots, and what follows them.
@@ -207,7 +245,15 @@ mod tests {
 
     #[test]
     fn close_spellings_are_mended() {
-        for (text, right) in [("5 s", "5s"), ("5sec", "5s"), ("5S", "5s"), ("5 minutes", "5m")] {
+        for (text, right) in [
+            ("5 s", "5s"),
+            ("5sec", "5s"),
+            ("5S", "5s"),
+            ("5 minutes", "5m"),
+            ("5", "5s"),
+            ("1m30s", "90s"),
+            ("1h30m", "90m"),
+        ] {
             assert_eq!(mend(duration(text)).as_deref(), Some(right), "{text}");
         }
         for (text, right) in
@@ -234,7 +280,7 @@ mod tests {
             assert_eq!(duration_text(duration(text).expect("valid")), text);
         }
         for text in ["0%", "20%", "99.9%", "0.0001%"] {
-            assert_eq!(ppm_text(share(text).expect("valid")), text);
+            assert_eq!(ratio_text(share(text).expect("valid")), text);
         }
     }
 }

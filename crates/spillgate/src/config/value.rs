@@ -13,13 +13,11 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::key::{Key, Kind, one_of};
+use super::many;
 use super::problem::{Problem, Span, shown};
 use super::raw::Section;
 use super::text::{self, Role};
 use super::unit::{self, Fault};
-
-/// Most entries of a list or table of values.
-const ENTRIES_MAX: usize = 4096;
 
 /// A checked value.
 #[derive(Clone, Debug)]
@@ -102,12 +100,12 @@ pub(super) type Found<'a> = Spanned<DeValue<'a>>;
 /// Checks `found` against the record of its key; what is wrong goes to `problems`.
 pub(super) fn read(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) -> Option<Value> {
     let result = match key.kind {
-        Kind::Endpoints => return endpoints(key, found, problems),
-        Kind::Networks => return networks(key, found, problems),
-        Kind::Folders => return folders(key, found, problems),
-        Kind::Command => return command(key, found, problems),
-        Kind::Environment => return environment(key, found, problems),
-        Kind::Reply => return reply(key, found, problems),
+        Kind::Endpoints => return many::endpoints(key, found, problems),
+        Kind::Networks => return many::networks(key, found, problems),
+        Kind::Folders => return many::folders(key, found, problems),
+        Kind::Command => return many::command(key, found, problems),
+        Kind::Environment => return many::environment(key, found, problems),
+        Kind::Reply => return many::reply(key, found, problems),
         Kind::Count { min, max } => count(key, found, min, max),
         Kind::Flag => flag(key, found),
         _ => text_of(key, found).and_then(|text| {
@@ -122,15 +120,18 @@ fn one_text(kind: Kind, text: &str) -> Result<Value, Fault> {
     match kind {
         Kind::DurationOrOff { .. } | Kind::AddressOrOff if text == "off" => Ok(Value::Off),
         Kind::Duration { min, max } | Kind::DurationOrOff { min, max } => {
-            in_range(unit::duration(text)?, min, max).map(Value::Duration)
+            let value = unit::duration(text)?;
+            in_range(value, (min, max), unit::duration_text).map(Value::Duration)
         }
-        Kind::Size { min, max } => in_range(unit::size(text)?, min, max).map(Value::Size),
-        Kind::Rate { min, max } => in_range(unit::rate(text)?, min, max).map(Value::Size),
+        Kind::Size { min, max } => {
+            in_range(unit::size(text)?, (min, max), |size| size.to_string()).map(Value::Size)
+        }
+        Kind::Rate { min, max } => {
+            let value = unit::rate(text)?;
+            in_range(value, (min, max), |rate| format!("{rate}/s")).map(Value::Size)
+        }
         Kind::Share { min, max } => {
-            let (low, high) = (u64::from(min.as_ppm()), u64::from(max.as_ppm()));
-            let ppm = in_range(unit::share(text)?, low, high)?;
-            let ppm = u32::try_from(ppm).map_err(|_| Fault::new("out of range"))?;
-            Ok(Value::Share(Ratio::from_ppm(ppm)))
+            in_range(unit::share(text)?, (min, max), unit::ratio_text).map(Value::Share)
         }
         Kind::Choice(words) => choice(words, text).map(Value::Word),
         Kind::Address | Kind::AddressOrOff => {
@@ -144,8 +145,19 @@ fn one_text(kind: Kind, text: &str) -> Result<Value, Fault> {
     }
 }
 
-fn in_range<T: PartialOrd>(value: T, min: T, max: T) -> Result<T, Fault> {
-    if value < min || value > max { Err(Fault::new("out of range")) } else { Ok(value) }
+/// `value`, if it is not below `min` and not above `max`; `shown` writes a bound as the file does.
+fn in_range<T: PartialOrd + Copy>(
+    value: T,
+    (min, max): (T, T),
+    shown: impl Fn(T) -> String,
+) -> Result<T, Fault> {
+    if value < min {
+        return Err(Fault::with_mend("below the least", shown(min)));
+    }
+    if value > max {
+        return Err(Fault::with_mend("above the most", shown(max)));
+    }
+    Ok(value)
 }
 
 fn choice(words: &'static [&'static str], text: &str) -> Result<&'static str, Fault> {
@@ -170,7 +182,7 @@ pub(super) fn nearest<'a>(text: &str, words: impl Iterator<Item = &'a str>) -> O
 }
 
 /// A problem of the value of `key`: its note tells type, range and default.
-fn problem(key: &Key, title: String, span: &Span, label: impl Into<String>) -> Problem {
+pub(super) fn problem(key: &Key, title: String, span: &Span, label: impl Into<String>) -> Problem {
     Problem::error(title).at(span, label).note(key.note())
 }
 
@@ -181,7 +193,7 @@ fn faulty(key: &Key, found: &Found<'_>, text: &str, fault: Fault) -> Problem {
 }
 
 /// The text of `found`, or the problem that it is none.
-fn text_of<'a>(key: &Key, found: &'a Found<'_>) -> Result<&'a str, Problem> {
+pub(super) fn text_of<'a>(key: &Key, found: &'a Found<'_>) -> Result<&'a str, Problem> {
     found.get_ref().as_str().ok_or_else(|| {
         let number = match found.get_ref() {
             DeValue::Integer(n) => Some(n.to_string()),
@@ -220,7 +232,7 @@ fn with_unit(kind: Kind, number: &str) -> Option<String> {
     }
 }
 
-fn wrong_type(key: &Key, found: &Found<'_>, wanted: &str, for_list: &str) -> Problem {
+pub(super) fn wrong_type(key: &Key, found: &Found<'_>, wanted: &str, for_list: &str) -> Problem {
     let is = match found.get_ref() {
         DeValue::String(_) => "a text",
         DeValue::Integer(_) => "a whole number",
@@ -249,9 +261,12 @@ fn count(key: &Key, found: &Found<'_>, min: u64, max: u64) -> Result<Value, Prob
     };
     match u64::from_str_radix(number.as_str(), number.radix()) {
         Ok(count) if (min..=max).contains(&count) => Ok(Value::Count(count)),
-        _ => {
+        count => {
+            let below = number.as_str().starts_with('-') || count.is_ok_and(|count| count < min);
             let title = format!("`{}` cannot be {}", key.name, shown(&number.to_string()));
-            Err(problem(key, title, &found.span(), "out of range"))
+            let (label, bound) =
+                if below { ("below the least", min) } else { ("above the most", max) };
+            Err(problem(key, title, &found.span(), label).mend(format!("write {bound}")))
         }
     }
 }
@@ -266,137 +281,4 @@ fn flag(key: &Key, found: &Found<'_>) -> Result<Value, Problem> {
         _ => None,
     };
     Err(wrong_type(key, found, "true or false", "").mend_if(meant))
-}
-
-/// Reads a list of texts, each through `one`. All faults of all entries are told.
-fn list<T>(
-    key: &Key,
-    found: &Found<'_>,
-    problems: &mut Vec<Problem>,
-    one: impl Fn(&str) -> Result<T, Fault>,
-) -> Option<Vec<At<T>>> {
-    let Some(array) = found.get_ref().as_array() else {
-        let single = found.get_ref().as_str();
-        let mend = single.map(|text| format!("write [\"{}\"]", shown(text)));
-        problems.push(wrong_type(key, found, "a list", "").mend_if(mend));
-        return None;
-    };
-    if array.len() > ENTRIES_MAX {
-        let title = format!("`{}` has more than {ENTRIES_MAX} entries", key.name);
-        problems.push(problem(key, title, &found.span(), format!("{} entries", array.len())));
-        return None;
-    }
-    let before = problems.len();
-    let mut entries = Vec::new();
-    for entry in array {
-        let span = entry.span();
-        match text_of(key, entry) {
-            Ok(text) => match one(text) {
-                Ok(value) => entries.push(At { value, span }),
-                Err(fault) => problems.push(faulty_entry(key, entry, text, fault)),
-            },
-            Err(_) => problems.push(wrong_type(key, entry, "texts in quotes", "")),
-        }
-    }
-    (problems.len() == before).then_some(entries)
-}
-
-fn faulty_entry(key: &Key, entry: &Found<'_>, text: &str, fault: Fault) -> Problem {
-    let title = format!("`{}` cannot hold \"{}\"", key.name, shown(text));
-    problem(key, title, &entry.span(), fault.what)
-        .mend_if(fault.mend.map(|right| format!("write \"{}\"", shown(&right))))
-}
-
-/// A list that must have an entry.
-fn filled<T>(
-    key: &Key,
-    found: &Found<'_>,
-    problems: &mut Vec<Problem>,
-    one: impl Fn(&str) -> Result<T, Fault>,
-) -> Option<Vec<At<T>>> {
-    let entries = list(key, found, problems, one)?;
-    if entries.is_empty() {
-        let title = format!("`{}` is empty", key.name);
-        problems.push(problem(key, title, &found.span(), "at least one entry is needed"));
-        return None;
-    }
-    Some(entries)
-}
-
-fn endpoints(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) -> Option<Value> {
-    let one = |text: &str| text::endpoint(text, Role::Worker);
-    filled(key, found, problems, one).map(Value::Endpoints)
-}
-
-fn networks(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) -> Option<Value> {
-    let entries = list(key, found, problems, text::network)?;
-    Some(Value::Networks(entries.into_iter().map(|entry| entry.value).collect()))
-}
-
-fn folders(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) -> Option<Value> {
-    filled(key, found, problems, text::path).map(Value::Folders)
-}
-
-fn command(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) -> Option<Value> {
-    if let Some(line) = found.get_ref().as_str().filter(|line| line.contains(' ')) {
-        let words: Vec<String> = line.split_whitespace().map(|w| format!("{w:?}")).collect();
-        let mend = format!("write [{}]", shown(&words.join(", ")));
-        problems.push(wrong_type(key, found, "a list", "").mend(mend));
-        return None;
-    }
-    let one = |text: &str| match text.contains('\0') {
-        true => Err(Fault::new("a zero byte cannot be part of an argument")),
-        false => Ok(text.to_owned()),
-    };
-    let words = filled(key, found, problems, one)?;
-    if words[0].value.is_empty() {
-        let title = "`command` begins with an empty text".to_owned();
-        problems.push(problem(key, title, &words[0].span, "the program is needed here"));
-        return None;
-    }
-    Some(Value::Command(words.into_iter().map(|word| word.value).collect()))
-}
-
-fn environment(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) -> Option<Value> {
-    let Some(table) = found.get_ref().as_table() else {
-        problems.push(
-            wrong_type(key, found, "a table of texts", "")
-                .mend("write { NAME = \"value\" }, or a section of its own below the other keys"),
-        );
-        return None;
-    };
-    let before = problems.len();
-    let mut pairs = Vec::new();
-    for (name, value) in table {
-        if let Err(fault) = text::variable(name.get_ref()) {
-            let title = format!("`environment` cannot hold `{}`", shown(name.get_ref()));
-            problems.push(problem(key, title, &name.span(), fault.what));
-        }
-        match value.get_ref() {
-            DeValue::String(text) if !text.contains('\0') => {
-                pairs.push((name.span().start, (name.get_ref().to_string(), text.to_string())));
-            }
-            DeValue::Integer(number) => problems.push(
-                wrong_type(key, value, "texts in quotes", "").mend(format!("write \"{number}\"")),
-            ),
-            _ => problems.push(wrong_type(key, value, "texts in quotes", "")),
-        }
-    }
-    pairs.sort_by_key(|(start, _)| *start);
-    let pairs = pairs.into_iter().map(|(_, pair)| pair).collect();
-    (problems.len() == before).then_some(Value::Environment(pairs))
-}
-
-fn reply(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) -> Option<Value> {
-    let Some(table) = found.get_ref().as_table() else {
-        let mend = match found.get_ref() {
-            DeValue::Integer(status) => Some(format!("write {{ status = {status} }}")),
-            _ => Some("write { status = 200, body = \"…\" }".to_owned()),
-        };
-        problems.push(wrong_type(key, found, "a table", "").mend_if(mend));
-        return None;
-    };
-    let before = problems.len();
-    let section = Section::read_reply(found.span(), table, problems);
-    (problems.len() == before).then(|| Value::Reply(Box::new(section)))
 }

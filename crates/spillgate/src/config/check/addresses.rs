@@ -24,6 +24,12 @@ struct Ports<'a> {
     span: &'a Span,
 }
 
+impl Ports<'_> {
+    fn label(&self) -> String {
+        format!("pool `{}` uses {} to {}", self.pool.name, self.first, self.last)
+    }
+}
+
 pub(super) fn check(raw: &Raw, cores: u32, problems: &mut Vec<Problem>) {
     let ours = ours(raw);
     twice(&ours, problems);
@@ -47,10 +53,10 @@ fn ours(raw: &Raw) -> Vec<Ours<'_>> {
             ours.push(Ours { endpoint, span, what: format!("listener `{}`", listener.name) });
         }
     }
-    if let Some(admin) = &raw.admin {
-        if let Some((endpoint, span)) = given(admin, "address", Value::as_endpoint) {
-            ours.push(Ours { endpoint, span, what: "the admin page".into() });
-        }
+    if let Some(admin) = &raw.admin
+        && let Some((endpoint, span)) = given(admin, "address", Value::as_endpoint)
+    {
+        ours.push(Ours { endpoint, span, what: "the admin page".into() });
     }
     ours
 }
@@ -163,34 +169,26 @@ fn ports<'a>(pool: &'a Section, cores: u32, problems: &mut Vec<Problem>) -> Opti
 
 fn overlaps(ranges: &[Ports<'_>], ours: &[Ours<'_>], problems: &mut Vec<Problem>) {
     for (n, late) in ranges.iter().enumerate() {
-        let own = format!("pool `{}` uses {} to {}", late.pool.name, late.first, late.last);
         for early in &ranges[..n] {
             if late.first <= early.last && early.first <= late.last {
                 problems.push(
                     Problem::error("two pools use the same ports")
-                        .at(late.span, own.as_str())
-                        .at(
-                            early.span,
-                            format!(
-                                "pool `{}` uses {} to {}",
-                                early.pool.name, early.first, early.last
-                            ),
-                        )
+                        .at(late.span, late.label())
+                        .at(early.span, early.label())
                         .mend(format!("write port_base = {}, for instance", early.last + 1)),
                 );
             }
         }
         for our in ours {
-            if let Endpoint::Tcp(address) = our.endpoint {
-                if on_loopback(address) && (late.first..=late.last).contains(&address.port().into())
-                {
-                    problems.push(
-                        Problem::error(format!("a worker would get the port of {}", our.what))
-                            .at(late.span, own.as_str())
-                            .at(our.span, format!("{} has port {}", our.what, address.port()))
-                            .mend("choose another `port_base`, or 0 for free ports"),
-                    );
-                }
+            let Endpoint::Tcp(address) = our.endpoint else { continue };
+            let port = address.port();
+            if on_loopback(address) && (late.first..=late.last).contains(&port.into()) {
+                problems.push(
+                    Problem::error(format!("a worker would get the port of {}", our.what))
+                        .at(late.span, late.label())
+                        .at(our.span, format!("{} has port {port}", our.what))
+                        .mend("choose another `port_base`, or 0 for free ports"),
+                );
             }
         }
     }

@@ -17,12 +17,11 @@ const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 
 pub(super) fn check(raw: &Raw, problems: &mut Vec<Problem>) {
     spill_folders(raw, problems);
-    if let Some(log) = &raw.access_log {
-        if let Some((path, span)) = given(log, "path", Value::as_path) {
-            if !matches!(path.to_str(), Some("stdout" | "off")) {
-                parent_exists(path, span, "the access log", problems);
-            }
-        }
+    if let Some(log) = &raw.access_log
+        && let Some((path, span)) = given(log, "path", Value::as_path)
+        && !matches!(path.to_str(), Some("stdout" | "off"))
+    {
+        parent_exists(path, span, "the access log", problems);
     }
     for listener in &raw.listeners {
         if let Some((Endpoint::Unix(path), span)) = given(listener, "address", Value::as_endpoint) {
@@ -40,7 +39,10 @@ pub(super) fn check(raw: &Raw, problems: &mut Vec<Problem>) {
     for pool in &raw.pools {
         for (key, what) in [("socket_dir", "sockets"), ("directory", "a working directory")] {
             if let Some((path, span)) = given(pool, key, Value::as_path) {
-                folder_exists(path, span, what, problems);
+                // A relative `socket_dir` is an error already.
+                if key == "directory" || path.is_absolute() {
+                    folder_exists(path, span, what, problems);
+                }
             }
         }
     }

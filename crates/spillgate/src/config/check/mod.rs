@@ -41,6 +41,9 @@ fn given<'a, T>(
 }
 
 fn sections(raw: &Raw, problems: &mut Vec<Problem>) {
+    if raw.lost {
+        return;
+    }
     if raw.listeners.is_empty() {
         problems.push(
             Problem::error("no listener")
@@ -97,13 +100,15 @@ fn memory(raw: &Raw, problems: &mut Vec<Problem>) {
     let intake = ByteSize::from_bytes(INTAKE_SHARE.of(all.as_bytes()));
     if one > intake {
         let mut problem = Problem::error(format!(
-            "`body_memory_max` is {one}, but request bodies may take {intake} in all"
+            "`body_memory_max` is {one}, but request bodies may take {} in all",
+            rounded(intake)
         ));
         if let Some(at) = raw.top.given("body_memory_max") {
             problem = problem.at(&at.span, "one body would never fit");
         }
         if let Some(at) = raw.top.given("buffer_memory_max") {
-            problem = problem.at(&at.span, format!("request bodies get 70 % of this: {intake}"));
+            problem = problem
+                .at(&at.span, format!("request bodies get 70 % of this: {}", rounded(intake)));
         }
         problems.push(problem.mend("raise `buffer_memory_max`, or lower `body_memory_max`"));
     }
@@ -119,13 +124,17 @@ fn memory(raw: &Raw, problems: &mut Vec<Problem>) {
         let Some((size, span)) = given(pool, "body_size_max", Value::as_size) else { continue };
         if size > room {
             problems.push(
-                Problem::warning(format!(
-                    "`body_size_max` is {size}, but there is room for {room}"
-                ))
-                .at(span, "bodies near this size are shed")
-                .note(why)
-                .mend("lower `body_size_max`, or make more room"),
+                Problem::warning(format!("`body_size_max` is {size}, more than there is room for"))
+                    .at(span, "bodies near this size are shed")
+                    .note(format!("room for {}: {why}", rounded(room)))
+                    .mend("lower `body_size_max`, or make more room"),
             );
         }
     }
+}
+
+/// `size` in whole MiB, or KiB when it is small.
+fn rounded(size: ByteSize) -> ByteSize {
+    let unit = if size >= ByteSize::from_mib(1) { 1 << 20 } else { 1 << 10 };
+    ByteSize::from_bytes(size.as_bytes() / unit * unit)
 }

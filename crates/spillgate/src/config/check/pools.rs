@@ -110,26 +110,25 @@ fn restarts(pool: &Section, problems: &mut Vec<Problem>) {
 /// Settings that keep `answer_within` from doing its work.
 fn answers(pool: &Section, problems: &mut Vec<Problem>) {
     let Some((within, within_at)) = given(pool, "answer_within", Value::as_duration) else {
-        if let Some(span) = pool.key_span("answer_quantile").filter(|_| !pool.has("answer_within"))
-        {
+        if let Some(at) = pool.given("answer_quantile").filter(|_| !pool.has("answer_within")) {
             problems.push(
                 Problem::hint("`answer_quantile` has no effect without `answer_within`")
-                    .at(span, "nothing is reckoned with it")
+                    .at(&at.span, "nothing is reckoned with it")
                     .mend("add `answer_within`, or remove it"),
             );
         }
         return;
     };
     let shown = duration_text(within);
-    if let Some((wait, at)) = given(pool, "queue_wait_max", Value::as_duration) {
-        if wait > within {
-            problems.push(
-                Problem::hint("`queue_wait_max` is longer than `answer_within`")
-                    .at(at, "reached only until enough service times were measured")
-                    .at(within_at, "sheds earlier")
-                    .note(format!("no answer is useful after {shown}, so no wait is")),
-            );
-        }
+    if let Some((wait, at)) = given(pool, "queue_wait_max", Value::as_duration)
+        && wait > within
+    {
+        problems.push(
+            Problem::hint("`queue_wait_max` is longer than `answer_within`")
+                .at(at, "reached only until enough service times were measured")
+                .at(within_at, "sheds earlier")
+                .note(format!("no answer is useful after {shown}, so no wait is")),
+        );
     }
     let hold = pool.value("respond_hold_wait").and_then(|value| value.as_duration());
     if hold.is_some_and(|hold| hold >= within) {
@@ -140,14 +139,14 @@ fn answers(pool: &Section, problems: &mut Vec<Problem>) {
         }
         problems.push(problem.mend("lower `respond_hold_wait` well below `answer_within`"));
     }
-    if let Some((exchange, at)) = given(pool, "exchange_time_max", Value::as_duration) {
-        if exchange < within {
-            problems.push(
-                Problem::hint("`exchange_time_max` is shorter than `answer_within`")
-                    .at(at, "a worker that takes longer is replaced")
-                    .at(within_at, "though its answer would still be useful"),
-            );
-        }
+    if let Some((exchange, at)) = given(pool, "exchange_time_max", Value::as_duration)
+        && exchange < within
+    {
+        problems.push(
+            Problem::hint("`exchange_time_max` is shorter than `answer_within`")
+                .at(at, "a worker that takes longer is replaced")
+                .at(within_at, "though its answer would still be useful"),
+        );
     }
 }
 

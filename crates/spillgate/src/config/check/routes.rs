@@ -96,15 +96,15 @@ fn body_of_reply(route: &Section, problems: &mut Vec<Problem>) {
     let Some((status @ (204 | 304), status_at)) = given(reply, "status", Value::as_count) else {
         return;
     };
-    if let Some((body, body_at)) = given(reply, "body", Value::as_text) {
-        if !body.is_empty() {
-            problems.push(
-                Problem::error(format!("a reply with status {status} has no body"))
-                    .at(body_at, "this could not be sent")
-                    .at(status_at, "with this status")
-                    .mend("remove the body, or write status = 200"),
-            );
-        }
+    if let Some((body, body_at)) = given(reply, "body", Value::as_text)
+        && !body.is_empty()
+    {
+        problems.push(
+            Problem::error(format!("a reply with status {status} has no body"))
+                .at(body_at, "this could not be sent")
+                .at(status_at, "with this status")
+                .mend("remove the body, or write status = 200"),
+        );
     }
 }
 

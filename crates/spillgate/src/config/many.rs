@@ -1,0 +1,156 @@
+//! Values of the file that hold several: lists, tables of texts, and the table of a reply.
+//!
+//! Every entry is looked at, so that all faults of a list are told at once.
+
+use toml::de::DeValue;
+
+use super::key::Key;
+use super::problem::{Problem, shown};
+use super::raw::Section;
+use super::text::{self, Role};
+use super::unit::Fault;
+use super::value::{At, Found, Value, problem, text_of, wrong_type};
+
+/// Most entries of a list or table of values.
+const ENTRIES_MAX: usize = 4096;
+
+pub(super) fn endpoints(
+    key: &Key,
+    found: &Found<'_>,
+    problems: &mut Vec<Problem>,
+) -> Option<Value> {
+    let one = |text: &str| text::endpoint(text, Role::Worker);
+    filled(key, found, problems, one).map(Value::Endpoints)
+}
+
+pub(super) fn networks(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) -> Option<Value> {
+    let entries = list(key, found, problems, text::network)?;
+    Some(Value::Networks(entries.into_iter().map(|entry| entry.value).collect()))
+}
+
+pub(super) fn folders(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) -> Option<Value> {
+    filled(key, found, problems, text::path).map(Value::Folders)
+}
+
+pub(super) fn command(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) -> Option<Value> {
+    if let Some(line) = found.get_ref().as_str().filter(|line| line.contains(' ')) {
+        let words: Vec<String> = line.split_whitespace().map(|w| format!("{w:?}")).collect();
+        let mend = format!("write [{}]", shown(&words.join(", ")));
+        problems.push(wrong_type(key, found, "a list", "").mend(mend));
+        return None;
+    }
+    let one = |text: &str| match text.contains('\0') {
+        true => Err(Fault::new("a zero byte cannot be part of an argument")),
+        false => Ok(text.to_owned()),
+    };
+    let words = filled(key, found, problems, one)?;
+    if words[0].value.is_empty() {
+        let title = "`command` begins with an empty text".to_owned();
+        problems.push(problem(key, title, &words[0].span, "the program is needed here"));
+        return None;
+    }
+    Some(Value::Command(words.into_iter().map(|word| word.value).collect()))
+}
+
+pub(super) fn environment(
+    key: &Key,
+    found: &Found<'_>,
+    problems: &mut Vec<Problem>,
+) -> Option<Value> {
+    let Some(table) = found.get_ref().as_table() else {
+        problems.push(
+            wrong_type(key, found, "a table of texts", "")
+                .mend("write { NAME = \"value\" }, or a section of its own below the other keys"),
+        );
+        return None;
+    };
+    let before = problems.len();
+    let mut pairs = Vec::new();
+    for (name, value) in table {
+        if let Err(fault) = text::variable(name.get_ref()) {
+            let title = format!("`environment` cannot hold `{}`", shown(name.get_ref()));
+            problems.push(problem(key, title, &name.span(), fault.what));
+        }
+        match value.get_ref() {
+            DeValue::String(text) if !text.contains('\0') => {
+                pairs.push((name.span().start, (name.get_ref().to_string(), text.to_string())));
+            }
+            DeValue::Integer(number) => problems.push(
+                wrong_type(key, value, "texts in quotes", "").mend(format!("write \"{number}\"")),
+            ),
+            _ => problems.push(wrong_type(key, value, "texts in quotes", "")),
+        }
+    }
+    pairs.sort_by_key(|(start, _)| *start);
+    let pairs = pairs.into_iter().map(|(_, pair)| pair).collect();
+    (problems.len() == before).then_some(Value::Environment(pairs))
+}
+
+pub(super) fn reply(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) -> Option<Value> {
+    let Some(table) = found.get_ref().as_table() else {
+        let mend = match found.get_ref() {
+            DeValue::Integer(status) => Some(format!("write {{ status = {status} }}")),
+            _ => Some("write { status = 200, body = \"…\" }".to_owned()),
+        };
+        problems.push(wrong_type(key, found, "a table", "").mend_if(mend));
+        return None;
+    };
+    let before = problems.len();
+    let section = Section::read_reply(found.span(), table, problems);
+    (problems.len() == before).then(|| Value::Reply(Box::new(section)))
+}
+
+/// Reads a list of texts, each through `one`. All faults of all entries are told.
+fn list<T>(
+    key: &Key,
+    found: &Found<'_>,
+    problems: &mut Vec<Problem>,
+    one: impl Fn(&str) -> Result<T, Fault>,
+) -> Option<Vec<At<T>>> {
+    let Some(array) = found.get_ref().as_array() else {
+        let single = found.get_ref().as_str();
+        let mend = single.map(|text| format!("write [\"{}\"]", shown(text)));
+        problems.push(wrong_type(key, found, "a list", "").mend_if(mend));
+        return None;
+    };
+    if array.len() > ENTRIES_MAX {
+        let title = format!("`{}` has more than {ENTRIES_MAX} entries", key.name);
+        problems.push(problem(key, title, &found.span(), format!("{} entries", array.len())));
+        return None;
+    }
+    let before = problems.len();
+    let mut entries = Vec::new();
+    for entry in array {
+        let span = entry.span();
+        match text_of(key, entry) {
+            Ok(text) => match one(text) {
+                Ok(value) => entries.push(At { value, span }),
+                Err(fault) => problems.push(faulty_entry(key, entry, text, fault)),
+            },
+            Err(_) => problems.push(wrong_type(key, entry, "texts in quotes", "")),
+        }
+    }
+    (problems.len() == before).then_some(entries)
+}
+
+fn faulty_entry(key: &Key, entry: &Found<'_>, text: &str, fault: Fault) -> Problem {
+    let title = format!("`{}` cannot hold \"{}\"", key.name, shown(text));
+    problem(key, title, &entry.span(), fault.what)
+        .mend_if(fault.mend.map(|right| format!("write \"{}\"", shown(&right))))
+}
+
+/// A list that must have an entry.
+fn filled<T>(
+    key: &Key,
+    found: &Found<'_>,
+    problems: &mut Vec<Problem>,
+    one: impl Fn(&str) -> Result<T, Fault>,
+) -> Option<Vec<At<T>>> {
+    let entries = list(key, found, problems, one)?;
+    if entries.is_empty() {
+        let title = format!("`{}` is empty", key.name);
+        problems.push(problem(key, title, &found.span(), "at least one entry is needed"));
+        return None;
+    }
+    Some(entries)
+}

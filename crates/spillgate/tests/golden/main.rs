@@ -1,0 +1,87 @@
+//! What the program prints, compared with files kept in the tree.
+//!
+//! `config/NAME.toml` is a configuration with problems (or none), `config/NAME.txt` is what
+//! `spillgate check` says about it; `help/NAME.txt` is the help of a command. Refresh all of them
+//! with `UPDATE_GOLDEN=1 cargo test -p spillgate`, and read the difference before committing it.
+
+#[path = "../../src/golden.rs"]
+mod golden;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+/// Runs the program within `folder`, so that messages name files without their folder.
+fn spillgate(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_spillgate"))
+        .args(arguments)
+        .current_dir(folder)
+        .env("NO_COLOR", "1")
+        .output()
+        .expect("the program can be started")
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).expect("the program prints UTF-8")
+}
+
+fn finish(failures: &[String]) {
+    assert!(failures.is_empty(), "{} stale:\n\n{}\n", failures.len(), failures.join("\n\n"));
+}
+
+/// The configurations of the folder, by name, ordered.
+fn cases(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("the folder is in the tree");
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.expect("the folder can be listed").file_name())
+        .filter_map(|name| Some(name.to_str()?.strip_suffix(".toml")?.to_owned()))
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn check_says_what_is_wrong_and_how_to_mend_it() {
+    let folder = folder().join("config");
+    let cases = cases(&folder);
+    assert!(cases.len() >= 40, "{} cases of configurations", cases.len());
+    let mut failures = Vec::new();
+    for case in cases {
+        let file = format!("{case}.toml");
+        let output = spillgate(&folder, &["check", "--config", &file]);
+        let code = output.status.code().expect("the program ends by itself");
+        let said = text(output.stderr) + &text(output.stdout);
+        let made = format!("{said}exit {code}\n");
+        failures.extend(golden::compare(&folder.join(format!("{case}.txt")), &made).err());
+    }
+    finish(&failures);
+}
+
+#[test]
+fn examples_are_valid() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/config");
+    let cases = cases(&folder);
+    assert!(!cases.is_empty(), "there are examples");
+    for case in cases {
+        let output = spillgate(&folder, &["check", "--config", &format!("{case}.toml")]);
+        assert!(output.status.success(), "{case}:\n{}", text(output.stderr));
+    }
+}
+
+#[test]
+fn help_is_fresh() {
+    let mut failures = Vec::new();
+    for name in ["", "run", "serve", "check", "ctl", "ctl restart", "demo", "sim"] {
+        let mut arguments: Vec<&str> = name.split_whitespace().collect();
+        arguments.push("--help");
+        let output = spillgate(&folder(), &arguments);
+        assert!(output.status.success(), "{name}: {}", text(output.stderr));
+        let file = if name.is_empty() { "spillgate".to_owned() } else { name.replace(' ', "-") };
+        let path = folder().join("help").join(format!("{file}.txt"));
+        failures.extend(golden::compare(&path, &text(output.stdout)).err());
+    }
+    finish(&failures);
+}

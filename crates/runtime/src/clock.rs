@@ -4,6 +4,8 @@
 //! reading in this process, so that it is small, monotone, and means nothing outside of it.
 //! The time of day is for records that people read; no decision may use it, since it jumps.
 
+#![allow(clippy::disallowed_methods, reason = "the one file that reads the machine's clocks")]
+
 use std::sync::OnceLock;
 
 use spillgate_core::time::Instant;

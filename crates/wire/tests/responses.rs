@@ -1,12 +1,11 @@
 //! Response heads: what is understood of them, and what is refused.
 
-mod common;
-
-use common::LIMITS;
 use spillgate_wire::http1::{
     Framing, HeadError, HeadLimits, Method, Name, ResponseError, ResponseHead, ResponseIndex,
     Version,
 };
+
+const LIMITS: HeadLimits = HeadLimits { size_max: 32 * 1024, fields_max: 128 };
 
 /// Parse whole and in pieces; all verdicts must be the same. Hands the head to `check` if there is
 /// one.

@@ -8,10 +8,12 @@
 //!            └──> SizeLf <┘                                  │
 //!                   │LF, size 0        │LF, size > 0         │
 //!                   v                  v                     │
-//!                Trailers            Data ──> DataCr ──> DataLf
-//!                   │empty line
-//!                   v
-//!                  Done <── Length(0) <── Length(n)      UntilClose ──end of input──> Done
+//!               AfterLast            Data ──> DataCr ──> DataLf
+//!             CR│        │other
+//!               v        v
+//!            LastLf   Trailers
+//!             LF│        │empty line
+//!               └──> Done <── Length(0) <── Length(n)      UntilClose ──end of input──> Done
 //! ```
 //!
 //! Chunk sizes are bare hex digits, lines end with CR LF, and data is followed by exactly that:
@@ -56,13 +58,23 @@ enum State {
     Done,
     Length(u64),
     UntilClose,
-    Size { value: u64, digits: u8 },
-    Extension { size: u64 },
-    SizeLf { size: u64 },
+    Size {
+        value: u64,
+        digits: u8,
+    },
+    Extension {
+        size: u64,
+    },
+    SizeLf {
+        size: u64,
+    },
     Data(u64),
     DataCr,
     DataLf,
+    /// After the last chunk, no trailer yet.
+    AfterLast,
     Trailers,
+    LastLf,
 }
 
 impl BodyDecoder {
@@ -114,6 +126,10 @@ impl BodyDecoder {
                         left => State::Data(left),
                     };
                 }
+                State::AfterLast if input[at] != b'\r' => {
+                    self.trailers = Some(Box::default());
+                    self.state = State::Trailers;
+                }
                 State::Trailers => {
                     let trailers = self.trailers.get_or_insert_default();
                     let (consumed, done) = trailers.read(&input[at..])?;
@@ -153,12 +169,15 @@ impl BodyDecoder {
                 }
                 State::Extension { size }
             }
-            (State::SizeLf { size: 0 }, b'\n') => State::Trailers,
+            (State::SizeLf { size: 0 }, b'\n') => State::AfterLast,
             (State::SizeLf { size }, b'\n') => State::Data(size),
             (State::SizeLf { .. }, _) => return Err(BodyError::ChunkSize),
             (State::DataCr, b'\r') => State::DataLf,
             (State::DataLf, b'\n') => State::Size { value: 0, digits: 0 },
             (State::DataCr | State::DataLf, _) => return Err(BodyError::ChunkEnd),
+            (State::AfterLast, b'\r') => State::LastLf,
+            (State::LastLf, b'\n') => State::Done,
+            (State::LastLf, _) => return Err(BodyError::Trailer),
             (state, _) => state,
         };
         Ok(())

@@ -181,9 +181,6 @@ impl Facts {
 
     fn note_connection(&mut self, value: &[u8], at: usize) -> Result<(), HeadError> {
         for option in list(value) {
-            if !is_token(option) {
-                return Err(HeadError::ConnectionInvalid { at });
-            }
             if option.eq_ignore_ascii_case(b"close") {
                 self.close = true;
             } else if option.eq_ignore_ascii_case(b"keep-alive") {
@@ -191,13 +188,18 @@ impl Facts {
             } else if option.eq_ignore_ascii_case(b"upgrade") {
                 self.upgrade_option = true;
             } else {
-                self.note_nominated(Name::of(option), at)?;
+                self.note_nominated(option, at)?;
             }
         }
         Ok(())
     }
 
-    fn note_nominated(&mut self, id: Name, at: usize) -> Result<(), HeadError> {
+    #[cold]
+    fn note_nominated(&mut self, option: &[u8], at: usize) -> Result<(), HeadError> {
+        if !is_token(option) {
+            return Err(HeadError::ConnectionInvalid { at });
+        }
+        let id = Name::of(option);
         if matches!(id, Name::Host | Name::ContentLength) {
             return Err(HeadError::ConnectionNamesFraming { at });
         }

@@ -47,7 +47,7 @@ pub enum Name {
 }
 
 impl Name {
-    /// The known name that `name` is, in any mix of cases; [`Name::Other`] where it is none.
+    /// The known name that `name`, a token, is in any mix of cases; [`Name::Other`] where it is none.
     #[inline]
     pub fn of(name: &[u8]) -> Name {
         match look_up(name) {
@@ -101,13 +101,32 @@ pub(super) fn look_up(name: &[u8]) -> (Name, Spelling) {
     let Some((text, id)) = candidate(name) else {
         return (Name::Other, Spelling::Exact);
     };
-    if name.eq_ignore_ascii_case(text) {
+    if same_token(name, text) {
         return (id, Spelling::Exact);
     }
     if super::name_matches(name, text) {
         return (id, Spelling::Underscore);
     }
     (Name::Other, Spelling::Exact)
+}
+
+/// Is `name`, a token, the lower-case `text` of the same length but for case? Eight bytes at a time.
+///
+/// Setting bit 5 makes a letter lower case. It also makes one of some other bytes, but none of those
+/// can stand in a token, except that `_` becomes 0x7f and `^` becomes `~`, which no known name has.
+#[inline]
+fn same_token(name: &[u8], text: &[u8]) -> bool {
+    let (words, rest) = name.as_chunks::<8>();
+    let (text_words, text_rest) = text.as_chunks::<8>();
+    let lower = 0x2020_2020_2020_2020u64;
+    let mut differ = 0;
+    for (word, text_word) in words.iter().zip(text_words) {
+        differ |= (u64::from_le_bytes(*word) | lower) ^ u64::from_le_bytes(*text_word);
+    }
+    for (byte, text_byte) in rest.iter().zip(text_rest) {
+        differ |= u64::from((byte | 0x20) ^ text_byte);
+    }
+    differ == 0
 }
 
 /// The only known name that `name` can be, judged by its length and a letter or two.

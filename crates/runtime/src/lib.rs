@@ -16,3 +16,5 @@ pub mod scratch;
 pub mod shard;
 pub mod spill;
 mod sys;
+pub mod shutdown;
+pub mod descriptors;

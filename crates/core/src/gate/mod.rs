@@ -29,6 +29,7 @@ mod retry;
 mod settings;
 #[cfg(test)]
 pub(crate) mod tests;
+pub mod trace;
 mod view;
 
 pub use message::*;
@@ -140,6 +141,16 @@ impl Gate {
         self.advance(now);
         self.dispatch();
         self.ask_due();
+    }
+
+    /// Why a first arrival would be turned away at once, if it came now: there is neither a free slot
+    /// nor a place in the queue, or the gate drains. Lets the shell refuse a long body early.
+    pub fn shut_reason(&self) -> Option<Reason> {
+        if self.draining {
+            return Some(Reason::Draining);
+        }
+        let full = self.queue.bounded() >= self.settings.queue_len_max;
+        (full && !self.pool.has_free()).then_some(Reason::QueueFull)
     }
 
     fn advance(&mut self, now: Instant) {

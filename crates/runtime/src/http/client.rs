@@ -172,6 +172,26 @@ impl WorkerConnection {
         }
     }
 
+    /// Wait until `count` bytes of the body lie unused in one piece. Only for a body of known
+    /// length of which nothing was consumed.
+    pub fn poll_gather(
+        &mut self,
+        cx: &mut Context<'_>,
+        count: usize,
+    ) -> Poll<Result<(), WorkerFailure>> {
+        while self.inbound.bytes().len() < count {
+            match self.inbound.poll_fill(&self.stream, cx) {
+                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(WorkerFailure::Lost)),
+                Poll::Ready(Ok(_)) => {}
+                Poll::Pending => {
+                    ready!(self.deadline.poll_passed(cx));
+                    return Poll::Ready(Err(WorkerFailure::Timeout));
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
     /// The whole body at once, if it is here already.
     pub fn take_whole(&mut self, length: u64) -> Option<Scratch> {
         self.reader.take_whole(&mut self.inbound, length)

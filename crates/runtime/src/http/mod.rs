@@ -9,5 +9,6 @@ pub mod server;
 mod request_body;
 mod respond;
 pub mod client;
+pub mod ask;
 mod inbound;
 pub mod lend;

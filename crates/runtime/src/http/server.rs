@@ -66,14 +66,22 @@ impl Stopping {
 /// Why a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The client closed it, or asked us to.
+    /// The client closed it between two exchanges.
     Client,
+    /// The client left during an exchange.
+    Abandoned,
+    /// The last answer said that it is the last.
+    Answered,
     /// It was idle for `idle_time_max`.
     Idle,
-    /// Its request was refused, or broken off.
-    Refused,
+    /// A head took longer than `head_time_max`.
+    HeadTimeout,
+    /// It sent something that HTTP does not allow.
+    BadInput,
     /// Its PROXY header is missing, broken, or from someone who is not trusted.
     ProxyHeader,
+    /// An answer could not be finished.
+    Broken,
     /// We are stopping.
     Stopping,
 }
@@ -141,8 +149,12 @@ pub async fn serve<S: Service>(
         let more = match next {
             Next::Head(head) => connection.exchange(head).await,
             Next::Refused(kind) => {
+                let end = match kind {
+                    RefusalKind::Bad(_) => End::BadInput,
+                    RefusalKind::Slow => End::HeadTimeout,
+                };
                 connection.refuse(kind).await;
-                return End::Refused;
+                return end;
             }
             Next::Ended(end) => return end,
         };
@@ -150,7 +162,7 @@ pub async fn serve<S: Service>(
             After::Next => {}
             After::Linger => {
                 connection.linger().await;
-                return End::Client;
+                return End::Answered;
             }
             After::Close(end) => return end,
         }
@@ -310,16 +322,19 @@ impl<S: Service> Connection<S> {
         };
         self.shared.service.exchange(request, &mut responder).await;
         let unread = !body.is_done();
-        if responder.must_reset() || !responder.has_begun() {
+        if responder.must_reset() {
             self.stream.reset_on_close();
-            return After::Close(End::Refused);
+            return After::Close(End::Broken);
+        }
+        if !responder.has_begun() {
+            return After::Close(End::Abandoned);
         }
         if unread {
             return After::Linger;
         }
         if responder.must_close() {
             let pipelined = !self.inbound.bytes().is_empty();
-            return if pipelined { After::Linger } else { After::Close(End::Client) };
+            return if pipelined { After::Linger } else { After::Close(End::Answered) };
         }
         After::Next
     }

@@ -1,0 +1,176 @@
+//! The stage that gets a permit: now, after a wait in the queue, or never.
+//!
+//! Permit and worker are one decision of the gate. A waiting exchange whose client leaves, leaves
+//! the queue at once, so no worker ever sees it.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use spillgate_core::gate::{
+    Arrival, Attempt, Connection, Fate, Fault, Grant, Input, Outcome, Permit, Returned,
+};
+use spillgate_core::id::{Ticket, WorkerId};
+use spillgate_core::time::{Duration, Instant};
+use spillgate_runtime::clock;
+use spillgate_runtime::http::service::BodySource;
+
+use crate::error::ExchangeError;
+use crate::intake::{self, Received};
+use crate::metrics::label::Stage;
+use crate::pool::Decision;
+use crate::shard::Shard;
+
+/// A permit of an exchange; goes back as [`Outcome::Ignore`] when dropped.
+pub(crate) struct Held<'s> {
+    shard: &'s Shard,
+    pool: usize,
+    permit: Option<Permit>,
+    worker: WorkerId,
+    /// What becomes of the connection of the grant if nothing is done with it.
+    fate: Fate,
+}
+
+impl<'s> Held<'s> {
+    fn new(shard: &'s Shard, pool: usize, grant: Grant) -> Held<'s> {
+        let fate = match grant.connection {
+            Connection::Idle => Fate::Kept,
+            Connection::New => Fate::Closed,
+        };
+        let worker = grant.permit.worker();
+        Held { shard, pool, permit: Some(grant.permit), worker, fate }
+    }
+
+    /// Index of the pool.
+    pub(crate) fn pool(&self) -> usize {
+        self.pool
+    }
+
+    /// Whose slot it is.
+    pub(crate) fn worker(&self) -> WorkerId {
+        self.worker
+    }
+
+    /// The connection of the grant is in use: from here on it is closed unless it is said to be kept.
+    pub(crate) fn connection_taken(&mut self) {
+        self.fate = Fate::Closed;
+    }
+
+    /// Return it, with what was learned of the worker.
+    pub(crate) fn give_back(
+        mut self,
+        outcome: Outcome,
+        fault: Option<Fault>,
+        connection: Fate,
+        now: Instant,
+    ) {
+        if let Some(permit) = self.permit.take() {
+            let returned = Returned { permit, outcome, fault, connection };
+            self.shard.tell(self.pool, Input::Return(returned), now);
+        }
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if let Some(permit) = self.permit.take() {
+            let outcome = Outcome::Ignore;
+            let returned = Returned { permit, outcome, fault: None, connection: self.fate };
+            self.shard.tell(self.pool, Input::Return(returned), clock::now());
+        }
+    }
+}
+
+/// A permit, and which connection it comes with.
+pub(crate) struct Granted<'s> {
+    pub(crate) held: Held<'s>,
+    pub(crate) connection: Connection,
+    pub(crate) wait: Duration,
+    pub(crate) at: Instant,
+}
+
+/// What the gate has to know of an exchange.
+#[derive(Clone, Copy)]
+pub(crate) struct Asking {
+    pub(crate) pool: usize,
+    pub(crate) since: Instant,
+    pub(crate) received: Instant,
+    pub(crate) attempt: Attempt,
+}
+
+/// Get a permit for an exchange whose request is whole.
+pub(crate) async fn admit<'s>(
+    shard: &'s Shard,
+    asking: Asking,
+    received: &mut Received,
+    body: &mut dyn BodySource,
+    now: Instant,
+) -> Result<Granted<'s>, ExchangeError> {
+    let place = Place::join(shard, asking.pool);
+    let arrival = Arrival {
+        ticket: place.ticket,
+        shard: shard.id,
+        since: asking.since,
+        received: asking.received,
+        attempt: asking.attempt,
+    };
+    shard.tell(asking.pool, Input::Arrive(arrival), now);
+    let decided = shard.waiters.borrow_mut().take(place.ticket, None);
+    let (decision, at) = match decided {
+        Some(decision) => (decision, now),
+        None => (place.wait(received, body).await?, clock::now()),
+    };
+    match decision {
+        Decision::Granted(grant) => {
+            let (connection, wait) = (grant.connection, grant.wait);
+            Ok(Granted { held: Held::new(shard, asking.pool, grant), connection, wait, at })
+        }
+        Decision::Shed(shed) => Err(ExchangeError::turned_away(shed.reason, shed.retry_after)),
+    }
+}
+
+/// An exchange's place among the waiting ones; given up when dropped.
+struct Place<'s> {
+    shard: &'s Shard,
+    pool: usize,
+    ticket: Ticket,
+    decided: bool,
+}
+
+impl<'s> Place<'s> {
+    fn join(shard: &'s Shard, pool: usize) -> Place<'s> {
+        let ticket = shard.waiters.borrow_mut().join(shard.id);
+        // Most decisions come at once; `wait` says otherwise.
+        Place { shard, pool, ticket, decided: true }
+    }
+
+    async fn wait(
+        mut self,
+        received: &mut Received,
+        body: &mut dyn BodySource,
+    ) -> Result<Decision, ExchangeError> {
+        self.decided = false;
+        received.park(self.shard).await.map_err(intake::lost)?;
+        let decision = poll_fn(|cx| {
+            let taken = self.shard.waiters.borrow_mut().take(self.ticket, Some(cx.waker()));
+            if let Some(decision) = taken {
+                return Poll::Ready(Some(decision));
+            }
+            body.poll_left(cx).map(|()| None)
+        })
+        .await
+        .ok_or(ExchangeError::abandoned(Stage::Admit))?;
+        self.decided = true;
+        Ok(decision)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let decision = self.shard.waiters.borrow_mut().leave(self.ticket);
+        if let Some(decision) = decision {
+            self.shard.hand_back(self.pool, decision);
+        } else if !self.decided {
+            self.shard.tell(self.pool, Input::Abandon(self.ticket), clock::now());
+        }
+    }
+}

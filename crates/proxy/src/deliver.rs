@@ -1,0 +1,285 @@
+//! The stage that writes the answer at the client's speed.
+//!
+//! An answer that is whole goes out from where it lies, usually with one call. One that is not runs
+//! together with `collect` over one buffer: bytes go straight through while the client keeps up,
+//! into the buffer while it does not, and the worker is read to its end even when the client has
+//! left, since its slot is not free before.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll, ready};
+
+use spillgate_runtime::clock;
+use spillgate_runtime::http::client::WorkerFailure;
+use spillgate_runtime::http::service::{Length, Responder, SendFailure};
+use spillgate_runtime::scratch::Parked;
+use spillgate_wire::http1::{Framing, Method, Name};
+
+use crate::collect::{Collected, Step};
+use crate::dispatch::{Cause, REFUSAL_FIELD};
+use crate::error::ExchangeError;
+use crate::metrics::label::{FailReason, RelayReason, Stage};
+use crate::settings::PoolSettings;
+
+/// Bytes that one exchange moves before the others of its shard get their turn.
+const TURN_MAX: u64 = 512 * 1024;
+
+/// Send the answer to the client, and finish collecting it.
+pub(crate) async fn deliver(
+    collected: &mut Collected<'_>,
+    settings: &PoolSettings,
+    responder: &mut dyn Responder,
+    method: Method,
+) -> Result<(), ExchangeError> {
+    begin(collected, responder, method);
+    if collected.whole.is_some() {
+        return send_whole(collected, responder).await;
+    }
+    if matches!(collected.relay, Some(RelayReason::EventStream | RelayReason::Asked)) {
+        collected.watch_no_more();
+    }
+    let mut flow = Flow { collected, settings, responder, left: None, turn: 0 };
+    poll_fn(|cx| flow.poll(cx)).await
+}
+
+/// Write the head for the client: the worker's fields, with a framing of our own.
+fn begin(collected: &Collected<'_>, responder: &mut dyn Responder, method: Method) {
+    let answer = collected.head.get();
+    let told = match collected.framing {
+        Framing::Length(length) => Length::Known(length),
+        Framing::None => match (answer.status(), answer.content_length()) {
+            (204 | 304, _) => Length::Absent,
+            (_, Some(length)) if method == Method::Head => Length::Known(length),
+            (_, None) if method == Method::Head => Length::Unknown,
+            _ => Length::Known(0),
+        },
+        Framing::Chunked | Framing::UntilClose => {
+            let has_trailers = !collected.trailers.is_empty() && responder.takes_trailers();
+            match collected.is_whole() && !has_trailers {
+                true => Length::Known(collected.len),
+                false => Length::Unknown,
+            }
+        }
+    };
+    responder.begin(answer.status(), answer.reason(), told);
+    for field in answer.fields() {
+        let ours = matches!(
+            field.id,
+            Name::ContentLength | Name::TransferEncoding | Name::XAccelBuffering
+        );
+        if !field.hop && !ours && !field.name.eq_ignore_ascii_case(REFUSAL_FIELD) {
+            responder.field(field.name, field.value);
+        }
+    }
+}
+
+async fn send_whole(
+    collected: &mut Collected<'_>,
+    responder: &mut dyn Responder,
+) -> Result<(), ExchangeError> {
+    // Usually the kernel takes everything at once; what it does not take is parked.
+    let mut lent = collected.whole.take();
+    let mut parked = Parked::empty();
+    poll_fn(|cx| {
+        if let Some(mut whole) = lent.take() {
+            match responder.poll_send(cx, whole.bytes(), true) {
+                Poll::Ready(Ok(count)) => whole.consume(count),
+                Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
+                Poll::Pending => {}
+            }
+            if !whole.is_empty() {
+                parked = whole.park();
+            }
+        }
+        while !parked.bytes().is_empty() {
+            let count = ready!(responder.poll_send(cx, parked.bytes(), true))?;
+            parked.consume(count);
+        }
+        responder.poll_finish(cx)
+    })
+    .await
+    .map_err(left)
+}
+
+fn left(failure: SendFailure) -> ExchangeError {
+    match failure {
+        SendFailure::Left | SendFailure::Slow => ExchangeError::abandoned(Stage::Deliver),
+    }
+}
+
+/// An answer that is collected and delivered at the same time.
+struct Flow<'f, 's> {
+    collected: &'f mut Collected<'s>,
+    settings: &'f PoolSettings,
+    responder: &'f mut dyn Responder,
+    /// The client has left: the worker is still read to its end.
+    left: Option<SendFailure>,
+    turn: u64,
+}
+
+impl Flow<'_, '_> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ExchangeError>> {
+        self.turn = 0;
+        let mut moved_at_all = false;
+        loop {
+            let mut moved = self.poll_buffered(cx)?;
+            moved |= self.poll_source(cx)?;
+            moved_at_all |= moved;
+            if !moved {
+                break;
+            }
+            if self.turn > TURN_MAX {
+                cx.waker().wake_by_ref();
+                break;
+            }
+        }
+        if moved_at_all {
+            self.collected.progressed(clock::now(), self.settings);
+            if matches!(
+                self.collected.relay,
+                Some(RelayReason::EventStream | RelayReason::Asked)
+            ) {
+                self.collected.watch_no_more();
+            }
+        }
+        if !self.collected.is_whole() {
+            return Poll::Pending;
+        }
+        if let Some(failure) = self.left {
+            return Poll::Ready(Err(left(failure)));
+        }
+        if self.unread() > 0 {
+            return Poll::Pending;
+        }
+        for (name, value) in std::mem::take(&mut self.collected.trailers) {
+            self.responder.trailer(&name, &value);
+        }
+        self.responder.poll_finish(cx).map_err(left)
+    }
+
+    fn unread(&self) -> u64 {
+        self.collected.buffer.as_ref().map_or(0, |buffer| buffer.unread())
+    }
+
+    /// Send what is buffered.
+    fn poll_buffered(&mut self, cx: &mut Context<'_>) -> Result<bool, ExchangeError> {
+        if self.left.is_some() {
+            self.collected.buffer = None;
+            return Ok(false);
+        }
+        let mut moved = false;
+        let Some(buffer) = &mut self.collected.buffer else { return Ok(false) };
+        while buffer.unread() > 0 && self.turn <= TURN_MAX {
+            let chunk = match buffer.poll_chunk(cx) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(chunk)) => chunk,
+                Poll::Ready(Err(_)) => {
+                    self.responder.abort();
+                    return Err(ExchangeError::failed(Stage::Deliver, FailReason::Spill));
+                }
+            };
+            match self.responder.poll_send(cx, chunk, false) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(count)) => {
+                    buffer.consume(count);
+                    self.turn += count as u64;
+                    moved = true;
+                }
+                Poll::Ready(Err(failure)) => {
+                    self.client_left(failure);
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(moved)
+    }
+
+    fn client_left(&mut self, failure: SendFailure) {
+        self.left = Some(failure);
+        self.collected.buffer = None;
+        if self.collected.relay.is_some() {
+            // Nobody would ever end a stream that nobody reads.
+            self.collected.give_up();
+        }
+    }
+
+    /// Take what the worker has.
+    fn poll_source(&mut self, cx: &mut Context<'_>) -> Result<bool, ExchangeError> {
+        if self.collected.is_whole() {
+            return Ok(false);
+        }
+        if self.left.is_some() {
+            return self.poll_discard(cx);
+        }
+        if self.unread() > 0 {
+            return self.poll_into_buffer(cx);
+        }
+        let chunk = match self.collected.poll_direct(cx) {
+            Poll::Pending => return Ok(false),
+            Poll::Ready(Ok(chunk)) => chunk,
+            Poll::Ready(Err(failure)) => return Err(self.broken(failure)),
+        };
+        if chunk.is_empty() {
+            self.collected.end(clock::now());
+            return Ok(true);
+        }
+        match self.responder.poll_send(cx, chunk, false) {
+            Poll::Ready(Ok(count)) => {
+                self.collected.came(count);
+                self.turn += count as u64;
+                Ok(true)
+            }
+            Poll::Ready(Err(failure)) => {
+                self.client_left(failure);
+                Ok(true)
+            }
+            Poll::Pending => self.poll_into_buffer(cx),
+        }
+    }
+
+    fn poll_into_buffer(&mut self, cx: &mut Context<'_>) -> Result<bool, ExchangeError> {
+        let before = self.collected.len;
+        match self.collected.poll_step(cx, self.settings) {
+            Poll::Pending => Ok(false),
+            Poll::Ready(Ok(Step::Moved)) => {
+                self.turn += self.collected.len - before;
+                Ok(true)
+            }
+            Poll::Ready(Ok(Step::Full)) => {
+                self.collected.park();
+                Ok(false)
+            }
+            Poll::Ready(Err(failure)) => Err(self.broken(failure)),
+        }
+    }
+
+    fn poll_discard(&mut self, cx: &mut Context<'_>) -> Result<bool, ExchangeError> {
+        let count = match self.collected.poll_direct(cx) {
+            Poll::Pending => return Ok(false),
+            Poll::Ready(Ok(chunk)) => chunk.len(),
+            Poll::Ready(Err(failure)) => {
+                drop(self.collected.set_back(failure));
+                return Ok(false);
+            }
+        };
+        if count == 0 {
+            self.collected.end(clock::now());
+        } else {
+            self.collected.came(count);
+            self.turn += count as u64;
+        }
+        Ok(true)
+    }
+
+    /// The worker failed after the client had seen a part: it must see an error, too.
+    fn broken(&mut self, failure: WorkerFailure) -> ExchangeError {
+        self.responder.abort();
+        let reason = match failure {
+            WorkerFailure::Timeout => FailReason::WorkerTimeout,
+            WorkerFailure::Ourselves(_) => FailReason::Spill,
+            _ => FailReason::ResponseBroken,
+        };
+        let setback = self.collected.set_back(failure);
+        debug_assert!(matches!(setback.cause, Cause::Worker(_)), "collecting fails by its worker");
+        ExchangeError::failed(Stage::Collect, reason)
+    }
+}

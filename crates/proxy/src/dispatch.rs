@@ -1,0 +1,371 @@
+//! The stage that brings a request to its worker and waits for the head of the answer.
+//!
+//! A failure here is a [`Setback`]: whether the exchange may be tried again is decided once, in
+//! [`Setback::again`], from what the worker can have seen of the request.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll, ready};
+
+use spillgate_core::gate::{Attempt, Connection, Fate, Fault, Outcome, Tried};
+use spillgate_core::id::WorkerId;
+use spillgate_core::time::Instant;
+use spillgate_runtime::buffer::BufferError;
+use spillgate_runtime::clock;
+use spillgate_runtime::http::client::{BadResponse, WorkerConnection, WorkerFailure, WorkerHead};
+use spillgate_runtime::http::lend::Lent;
+use spillgate_runtime::http::service::{BodySource, Client, Responder};
+use spillgate_wire::forwarded::Traceparent;
+use spillgate_wire::http1::{HeadError, HeadLimits, RequestHead, ResponseError, encode};
+
+use crate::admit::{Granted, Held};
+use crate::error::ExchangeError;
+use crate::forward::{self, Forwarding};
+use crate::idle::Idle;
+use crate::intake::{self, Received};
+use crate::metrics::label::{ConnectKind, FailReason, IdleEnd, Stage};
+use crate::settings::PoolSettings;
+use crate::shard::Shard;
+
+/// A worker's answer that says "not me, not now": the exchange is tried elsewhere. Its value is
+/// free text for the log.
+pub(crate) const REFUSAL_FIELD: &[u8] = b"spillgate-refusal";
+
+/// A request that its worker has begun to answer.
+pub(crate) struct Sent<'s> {
+    pub(crate) held: Held<'s>,
+    pub(crate) connection: WorkerConnection,
+    pub(crate) generation: u64,
+    pub(crate) head: WorkerHead,
+    /// The worker has read the whole request, so the connection can serve again.
+    pub(crate) whole: bool,
+    pub(crate) at: Instant,
+}
+
+/// What of a request never changes between tries.
+#[derive(Clone, Copy)]
+pub(crate) struct Outgoing<'r> {
+    pub(crate) head: &'r RequestHead,
+    pub(crate) body: &'r dyn BodySource,
+    /// An idle connection has failed this exchange before: use a new one.
+    pub(crate) fresh: bool,
+    pub(crate) client: &'r Client,
+    pub(crate) request_id: &'r [u8],
+    pub(crate) traceparent: &'r Traceparent,
+    pub(crate) has_body: bool,
+}
+
+/// A try that did not work.
+#[derive(Debug)]
+pub(crate) struct Setback {
+    pub(crate) stage: Stage,
+    pub(crate) worker: WorkerId,
+    pub(crate) cause: Cause,
+    /// A byte of the request may have reached the worker.
+    pub(crate) reached: bool,
+}
+
+/// What went wrong.
+#[derive(Debug)]
+pub(crate) enum Cause {
+    /// The worker.
+    Worker(WorkerFailure),
+    /// Its answer marks a refusal.
+    Refusal,
+    /// The request body could not be read back.
+    Body(BufferError),
+}
+
+impl Setback {
+    /// May the exchange be tried again, and as what?
+    pub(crate) fn again(
+        &self,
+        head: &RequestHead,
+        mut tried: Tried,
+    ) -> Result<Attempt, ExchangeError> {
+        tried.insert(self.worker);
+        let failed = |reason| Err(ExchangeError::failed(self.stage, reason));
+        match &self.cause {
+            Cause::Body(error) => Err(intake::lost(*error)),
+            Cause::Refusal => {
+                tried.charged += 1;
+                Ok(Attempt::Sent(tried))
+            }
+            Cause::Worker(WorkerFailure::Ourselves(_)) => failed(FailReason::Internal),
+            Cause::Worker(_) if !self.reached => Ok(Attempt::Unsent(tried)),
+            Cause::Worker(WorkerFailure::Timeout) => failed(FailReason::WorkerTimeout),
+            Cause::Worker(WorkerFailure::Bad(BadResponse::Head(ResponseError::Head(
+                HeadError::TooLarge | HeadError::TooManyFields,
+            )))) => failed(FailReason::ResponseHeadTooLarge),
+            Cause::Worker(WorkerFailure::Bad(_)) => failed(FailReason::BadResponse),
+            Cause::Worker(_) if !head.method().is_idempotent() => failed(FailReason::WorkerFailed),
+            Cause::Worker(_) => {
+                tried.charged += 1;
+                tried.deaths += 1;
+                Ok(Attempt::Sent(tried))
+            }
+        }
+    }
+
+    /// What the gate is told of the worker.
+    fn fault(&self, reused: bool) -> (Outcome, Option<Fault>) {
+        match &self.cause {
+            Cause::Body(_) | Cause::Worker(WorkerFailure::Ourselves(_)) => (Outcome::Ignore, None),
+            Cause::Refusal => (Outcome::Overload, Some(Fault::Refusal)),
+            Cause::Worker(WorkerFailure::Refused(_) | WorkerFailure::ConnectTimeout) => {
+                (Outcome::Ignore, Some(Fault::Refused))
+            }
+            Cause::Worker(WorkerFailure::Timeout) => (Outcome::Overload, Some(Fault::Stuck)),
+            Cause::Worker(WorkerFailure::Bad(_)) => (Outcome::Ignore, Some(Fault::Error)),
+            // A kept connection that ends may just have been idle for too long in the worker's eyes.
+            Cause::Worker(WorkerFailure::Lost) if reused && self.stage == Stage::Dispatch => {
+                (Outcome::Ignore, None)
+            }
+            Cause::Worker(WorkerFailure::Lost) => (Outcome::Ignore, Some(Fault::Reset)),
+        }
+    }
+
+    /// Return the permit of the try that did not work.
+    pub(crate) fn settle(&self, shard: &Shard, held: Held<'_>, reused: bool) {
+        let (outcome, fault) = self.fault(reused);
+        if fault == Some(Fault::Stuck) {
+            shard.pools[held.pool()].shared.report_stalled(self.worker);
+        }
+        held.give_back(outcome, fault, Fate::Closed, clock::now());
+    }
+}
+
+/// Bring the request to the worker that was granted, and wait for the head of its answer.
+pub(crate) async fn dispatch<'s>(
+    shard: &'s Shard,
+    granted: Granted<'s>,
+    outgoing: Outgoing<'_>,
+    received: &mut Received,
+    responder: &mut dyn Responder,
+) -> Result<Sent<'s>, Setback> {
+    let Granted { mut held, connection, .. } = granted;
+    let (pool, worker) = (held.pool(), held.worker());
+    let setback =
+        |cause, reached| Setback { stage: Stage::Dispatch, worker, cause, reached };
+    let careful = !outgoing.head.method().is_idempotent();
+    let idle = match connection {
+        Connection::Idle => take_idle(shard, &held, outgoing.fresh, careful),
+        Connection::New => None,
+    };
+    held.connection_taken();
+    if !careful && let Err(error) = received.park(shard).await {
+        // It may have to be sent twice, so it must outlive the sending.
+        let setback = setback(Cause::Body(error), false);
+        setback.settle(shard, held, false);
+        return Err(setback);
+    }
+    let cells = &shard.metrics.pools[pool];
+    let opened = match idle {
+        Some(idle) => {
+            cells.connects.increment(ConnectKind::Reused);
+            Ok(idle)
+        }
+        None => open(shard, &held, received).await,
+    };
+    let (mut connection, generation) = match opened {
+        Ok(idle) => (idle.connection, idle.generation),
+        Err(cause) => {
+            cells.connects.increment(ConnectKind::Failed);
+            let setback = setback(cause, false);
+            setback.settle(shard, held, false);
+            return Err(setback);
+        }
+    };
+    let reused = connection.is_reused();
+    let settings = &shard.pools[pool].shared.settings;
+    let mut sending = Sending::new(outgoing, received);
+    let answer = sending.exchange(settings, &mut connection, responder).await;
+    match answer {
+        Ok(head) => {
+            let whole = sending.whole;
+            let at = clock::now();
+            Ok(Sent { held, connection, generation, head, whole, at })
+        }
+        Err(cause) => {
+            let setback = setback(cause, sending.reached);
+            drop(connection);
+            setback.settle(shard, held, reused);
+            Err(setback)
+        }
+    }
+}
+
+/// The idle connection of a grant; none where it is gone or unfit, and a new one takes its place.
+fn take_idle(
+    shard: &Shard,
+    held: &Held<'_>,
+    fresh: bool,
+    careful: bool,
+) -> Option<Idle> {
+    let (pool, worker) = (held.pool(), held.worker());
+    let local = &shard.pools[pool];
+    let idle = local.idle.borrow_mut().take(worker)?;
+    let same_process = idle.generation == local.shared.generation(worker);
+    if same_process && !fresh && idle.connection.is_fit(clock::now(), careful) {
+        return Some(idle);
+    }
+    shard.metrics.pools[pool].idle_ends.increment(IdleEnd::Unfit);
+    None
+}
+
+async fn open(
+    shard: &Shard,
+    held: &Held<'_>,
+    received: &mut Received,
+) -> Result<Idle, Cause> {
+    let (pool, worker) = (held.pool(), held.worker());
+    received.park(shard).await.map_err(Cause::Body)?;
+    let shared = &shard.pools[pool].shared;
+    let Some((endpoint, generation)) = shared.endpoint(worker) else {
+        let missing = std::io::Error::from(std::io::ErrorKind::NotConnected);
+        return Err(Cause::Worker(WorkerFailure::Refused(missing)));
+    };
+    let connection = WorkerConnection::connect(&endpoint, shared.settings.connect_time_max)
+        .await
+        .map_err(Cause::Worker)?;
+    shard.metrics.pools[pool].connects.increment(ConnectKind::New);
+    Ok(Idle { connection, generation })
+}
+
+/// A request on its way out.
+struct Sending<'a, 'r> {
+    outgoing: Outgoing<'r>,
+    received: &'a mut Received,
+    out: Lent<Vec<u8>>,
+    flushed: usize,
+    /// Fields behind the last chunk, ready to be sent.
+    tail: Option<Vec<u8>>,
+    reached: bool,
+    whole: bool,
+}
+
+impl<'a, 'r> Sending<'a, 'r> {
+    fn new(outgoing: Outgoing<'r>, received: &'a mut Received) -> Sending<'a, 'r> {
+        let trailers = outgoing.body.trailers();
+        let mut tail = None;
+        if trailers.clone().next().is_some() {
+            let mut bytes = Vec::new();
+            if received.len() > 0 {
+                encode::chunk_end(&mut bytes);
+            }
+            encode::last_chunk(&mut bytes, trailers);
+            tail = Some(bytes);
+        }
+        let mut out: Lent<Vec<u8>> = Lent::take();
+        let forwarding = Forwarding {
+            client: outgoing.client,
+            request_id: outgoing.request_id,
+            traceparent: outgoing.traceparent,
+            length: if tail.is_some() { None } else { Some(received.len()) },
+            has_body: outgoing.has_body,
+        };
+        forward::write_head(&mut out, outgoing.head, &forwarding);
+        if tail.is_some() && received.len() > 0 {
+            // The whole body is here, so one chunk carries it.
+            encode::chunk_head(&mut out, received.len());
+        }
+        if let Received::Stored(buffer) = received {
+            buffer.rewind();
+        }
+        Sending { outgoing, received, out, flushed: 0, tail, reached: false, whole: false }
+    }
+
+    /// Send everything, then wait for the final head.
+    async fn exchange(
+        &mut self,
+        settings: &PoolSettings,
+        connection: &mut WorkerConnection,
+        responder: &mut dyn Responder,
+    ) -> Result<WorkerHead, Cause> {
+        connection.deadline().set(clock::now() + settings.progress_time_max);
+        poll_fn(|cx| self.poll_send(cx, connection)).await?;
+        if !self.outgoing.head.method().is_idempotent() {
+            // It will not be sent again: its memory is free from here on.
+            *self.received = Received::Empty;
+        }
+        connection.deadline().set(clock::now() + settings.exchange_time_max);
+        let limits = HeadLimits {
+            size_max: settings.head_size_max.as_len(),
+            fields_max: HeadLimits::FIELDS_MAX,
+        };
+        let method = self.outgoing.head.method();
+        loop {
+            let head = poll_fn(|cx| connection.poll_head(cx, method, &limits))
+                .await
+                .map_err(Cause::Worker)?;
+            let answer = head.get();
+            match answer.status() {
+                // We have answered 100 ourselves; 101 is final here.
+                100 | 102 => {}
+                103 => pass_hints(&head, responder),
+                101 if self.outgoing.head.upgrade().is_some() => return Ok(head),
+                101..200 => return Err(Cause::Worker(WorkerFailure::Bad(BadResponse::Interim))),
+                503 if answer.get_other(REFUSAL_FIELD).is_some() => return Err(Cause::Refusal),
+                _ => return Ok(head),
+            }
+        }
+    }
+
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        connection: &mut WorkerConnection,
+    ) -> Poll<Result<(), Cause>> {
+        loop {
+            let body = match &mut *self.received {
+                Received::Empty => &b""[..],
+                Received::Lent(scratch) => scratch.bytes(),
+                Received::Stored(buffer) => {
+                    ready!(buffer.poll_chunk(cx)).map_err(Cause::Body)?
+                }
+            };
+            let head = &self.out[self.flushed..];
+            if head.is_empty() && body.is_empty() {
+                let Some(tail) = self.tail.take() else {
+                    self.whole = true;
+                    return Poll::Ready(Ok(()));
+                };
+                self.out.clear();
+                self.out.extend_from_slice(&tail);
+                self.flushed = 0;
+                continue;
+            }
+            let head_len = head.len();
+            match connection.poll_send(cx, head, body) {
+                Poll::Ready(Ok(count)) => {
+                    self.reached = true;
+                    let of_head = count.min(head_len);
+                    self.flushed += of_head;
+                    match &mut *self.received {
+                        Received::Empty => {}
+                        Received::Lent(scratch) => scratch.consume(count - of_head),
+                        Received::Stored(buffer) => buffer.consume(count - of_head),
+                    }
+                }
+                // The worker closed; it may have answered before it did.
+                Poll::Ready(Err(_)) => return Poll::Ready(Ok(())),
+                Poll::Pending if connection.poll_spoke(cx).is_ready() => {
+                    return Poll::Ready(Ok(()));
+                }
+                Poll::Pending => {
+                    ready!(connection.deadline().poll_passed(cx));
+                    return Poll::Ready(Err(Cause::Worker(WorkerFailure::Timeout)));
+                }
+            }
+        }
+    }
+}
+
+fn pass_hints(head: &WorkerHead, responder: &mut dyn Responder) {
+    let answer = head.get();
+    let fields: Vec<(&[u8], &[u8])> = answer
+        .fields()
+        .filter(|field| !field.hop)
+        .map(|field| (field.name, field.value))
+        .collect();
+    responder.interim(answer.status(), answer.reason(), &fields);
+}

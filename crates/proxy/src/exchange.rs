@@ -1,0 +1,167 @@
+//! The path of one request: one function, one stage after the other.
+//!
+//! Each stage takes what the one before returned, so nothing can be sent without a permit. What a
+//! stage does is in the file of its name; what its failure means is decided here, in one place.
+
+use spillgate_core::gate::{Attempt, Tried};
+use spillgate_core::time::Instant;
+use spillgate_runtime::clock;
+use spillgate_runtime::http::service::{
+    BodySource, Refusal, Request, Responder, SendFailure, Service,
+};
+use spillgate_wire::http1::{Method, RequestHead};
+
+use crate::admit::{Asking, admit};
+use crate::collect::{Collected, collect};
+use crate::deliver::deliver;
+use crate::dispatch::{Outgoing, Setback, dispatch};
+use crate::error::ExchangeError;
+use crate::intake::intake;
+use crate::metrics::label::{RefuseReason, RetryKind, Stage};
+use crate::record::Record;
+use crate::reply;
+use crate::route::{Routed, To};
+use crate::shard::Shard;
+use crate::tunnel::tunnel;
+
+impl Service for Shard {
+    async fn exchange(&self, request: Request<'_>, responder: &mut dyn Responder) {
+        let Request { head, body, client, started } = request;
+        let mut record = Record::begin(self, head, client, started);
+        let mut outcome = exchange(self, head, body, responder, &mut record).await;
+        if let Err(error) = &outcome
+            && record.status == 0
+        {
+            match reply::reply_error(error, responder).await {
+                Ok(status) => record.status = status,
+                Err(_) => outcome = Err(ExchangeError::abandoned(error.stage)),
+            }
+        }
+        record.end(outcome);
+    }
+
+    async fn refuse(&self, refusal: Refusal<'_>, responder: &mut dyn Responder) {
+        let mut record = Record::without_head(self, refusal.client, refusal.started);
+        let error = reply::refusal(&refusal.kind);
+        // A client that has left after a broken head is refused all the same.
+        record.status = reply::reply_error(&error, responder).await.unwrap_or(0);
+        record.end(Err(error));
+    }
+}
+
+/// Take one request from its head to the last byte of its answer.
+async fn exchange<'s>(
+    shard: &'s Shard,
+    head: &RequestHead,
+    body: &mut dyn BodySource,
+    responder: &mut dyn Responder,
+    record: &mut Record<'s, '_>,
+) -> Result<(), ExchangeError> {
+    // route
+    let routed = route(shard, head)?;
+    let pool = match routed.to {
+        To::Pool(pool) => pool,
+        To::Reply(settings) => {
+            record.arrive(None, routed.name);
+            record.status = reply::reply_fixed(settings, responder).await.map_err(gone)?;
+            return Ok(());
+        }
+    };
+    record.arrive(Some(pool), routed.name);
+    let shared = &shard.pools[pool].shared;
+
+    // intake
+    record.enter(Stage::Intake, clock::now());
+    let mut received = intake(shard, shared, body).await?;
+    let mut now = clock::now();
+    record.request_bytes = received.len();
+    record.done(Stage::Intake, now);
+
+    // admit, dispatch, and the part of collect in which a failure can still be tried again
+    let mut asking = Asking { pool, since: now, received: now, attempt: Attempt::First };
+    let mut collected = loop {
+        record.enter(Stage::Admit, now);
+        let granted = admit(shard, asking, &mut received, body, now).await?;
+        record.wait += granted.wait;
+        record.worker(granted.held.worker());
+        record.done(Stage::Admit, granted.at);
+        record.enter(Stage::Dispatch, granted.at);
+        let outgoing = Outgoing {
+            head,
+            body,
+            fresh: asking.attempt != Attempt::First,
+            client: record.client(),
+            request_id: record.request_id(),
+            traceparent: &record.traceparent,
+            has_body: body.length() != Some(0),
+        };
+        let setback = match dispatch(shard, granted, outgoing, &mut received, responder).await {
+            Ok(sent) => {
+                record.done(Stage::Dispatch, sent.at);
+                record.enter(Stage::Collect, sent.at);
+                match collect(shard, sent, head.method()).await {
+                    Ok(collected) => break collected,
+                    Err(setback) => setback,
+                }
+            }
+            Err(setback) => setback,
+        };
+        asking.attempt = try_again(setback, head, asking.attempt, record)?;
+        now = clock::now();
+    };
+    drop(received);
+
+    // collect goes on, deliver begins
+    record.status = collected.head.get().status();
+    record.enter(Stage::Deliver, collected.ended.unwrap_or(now));
+    let outcome = if record.status == 101 {
+        tunnel(&mut collected, body, responder).await
+    } else {
+        deliver(&mut collected, &shared.settings, responder, head.method()).await
+    };
+    finish(&collected, record, clock::now());
+    outcome
+}
+
+/// Where the request leads; refused where it leads nowhere, or asks what we do not do.
+fn route<'s>(shard: &'s Shard, head: &RequestHead) -> Result<Routed<'s>, ExchangeError> {
+    if head.method() == Method::Connect {
+        let words = "connect is for forward proxies";
+        return Err(ExchangeError::refused(Stage::Route, RefuseReason::Connect, words));
+    }
+    let words = "no route matches host and path";
+    shard
+        .router
+        .find(head.host(), head.path())
+        .ok_or(ExchangeError::refused(Stage::Route, RefuseReason::NoRoute, words))
+}
+
+/// What the next try is, if there may be one.
+fn try_again(
+    setback: Setback,
+    head: &RequestHead,
+    attempt: Attempt,
+    record: &Record<'_, '_>,
+) -> Result<Attempt, ExchangeError> {
+    let tried = match attempt {
+        Attempt::First => Tried::default(),
+        Attempt::Unsent(tried) | Attempt::Sent(tried) => tried,
+    };
+    let next = setback.again(head, tried)?;
+    record.retried(match next {
+        Attempt::Sent(_) => RetryKind::Sent,
+        Attempt::First | Attempt::Unsent(_) => RetryKind::Unsent,
+    });
+    Ok(next)
+}
+
+fn finish(collected: &Collected<'_>, record: &mut Record<'_, '_>, now: Instant) {
+    record.done(Stage::Collect, collected.ended.unwrap_or(now));
+    record.done(Stage::Deliver, now);
+    record.response_bytes = collected.len;
+    record.relay = collected.relay;
+}
+
+fn gone(_: SendFailure) -> ExchangeError {
+    ExchangeError::abandoned(Stage::Deliver)
+}

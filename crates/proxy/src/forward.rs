@@ -1,0 +1,112 @@
+//! The request head that a worker gets: written anew from the parsed one, never copied as bytes.
+//!
+//! Hop-by-hop fields, and those that a client must not set, are left out; the framing is that of the
+//! whole body; what we know of the client is added.
+
+use std::net::IpAddr;
+
+use spillgate_wire::forwarded::{self, Traceparent};
+use spillgate_wire::http1::{Method, Name, RequestHead, encode};
+use spillgate_runtime::http::service::Client;
+
+/// What is said of one request besides its own fields.
+pub(crate) struct Forwarding<'r> {
+    pub(crate) client: &'r Client,
+    pub(crate) request_id: &'r [u8],
+    pub(crate) traceparent: &'r Traceparent,
+    /// The length of the body; none: it is sent in chunks, since trailers follow it.
+    pub(crate) length: Option<u64>,
+    /// The request had a body of its own framing (even an empty one).
+    pub(crate) has_body: bool,
+}
+
+/// Write the head of `head` for a worker.
+pub(crate) fn write_head(out: &mut Vec<u8>, head: &RequestHead, with: &Forwarding<'_>) {
+    encode::request_line(out, head.method_bytes(), head.path(), head.query());
+    encode::field(out, b"Host", head.host());
+    let upgrade = head.upgrade();
+    for field in head.fields() {
+        if field.hop || is_ours(field.id) {
+            continue;
+        }
+        encode::field(out, field.name, field.value);
+    }
+    if let Some(protocol) = upgrade {
+        encode::field(out, b"Connection", b"upgrade");
+        encode::field(out, b"Upgrade", protocol);
+    }
+    match with.length {
+        Some(0) if !says_empty(head.method(), with.has_body) => {}
+        Some(length) => encode::field_number(out, b"Content-Length", length),
+        None => encode::field(out, b"Transfer-Encoding", b"chunked"),
+    }
+    write_forwarded(out, head, with.client);
+    encode::field(out, b"X-Request-Id", with.request_id);
+    out.extend_from_slice(b"traceparent: ");
+    with.traceparent.write(out);
+    out.extend_from_slice(b"\r\n");
+    encode::head_end(out);
+}
+
+/// A request without content says nothing of a length, unless its method makes a worker expect one.
+fn says_empty(method: Method, has_body: bool) -> bool {
+    has_body || matches!(method, Method::Post | Method::Put | Method::Patch)
+}
+
+/// Fields that we write ourselves, whoever sent them.
+fn is_ours(name: Name) -> bool {
+    matches!(
+        name,
+        Name::Host
+            | Name::ContentLength
+            | Name::TransferEncoding
+            | Name::Expect
+            | Name::XForwardedFor
+            | Name::XForwardedProto
+            | Name::XForwardedHost
+            | Name::XForwardedPort
+            | Name::XRealIp
+            | Name::Forwarded
+            | Name::XRequestId
+            | Name::Traceparent
+    )
+}
+
+fn write_forwarded(out: &mut Vec<u8>, head: &RequestHead, client: &Client) {
+    let said = |name| if client.trusted { head.get(name) } else { None };
+    let ip = client.ip();
+
+    out.extend_from_slice(b"X-Forwarded-For: ");
+    if client.trusted {
+        for field in head.fields().filter(|field| field.id == Name::XForwardedFor) {
+            out.extend_from_slice(field.value);
+            out.extend_from_slice(b", ");
+        }
+    }
+    write_ip(out, ip);
+    out.extend_from_slice(b"\r\n");
+    encode::field(out, b"X-Forwarded-Proto", said(Name::XForwardedProto).unwrap_or(b"http"));
+    let host = said(Name::XForwardedHost).unwrap_or(head.host());
+    encode::field(out, b"X-Forwarded-Host", host);
+    for (id, name) in [(Name::XForwardedPort, &b"X-Forwarded-Port"[..]), (Name::XRealIp, b"X-Real-IP")] {
+        if let Some(value) = said(id) {
+            encode::field(out, name, value);
+        }
+    }
+    out.extend_from_slice(b"Forwarded: ");
+    if client.trusted {
+        for field in head.fields().filter(|field| field.id == Name::Forwarded) {
+            out.extend_from_slice(field.value);
+            out.extend_from_slice(b", ");
+        }
+    }
+    forwarded::write_forwarded(out, ip, head.host(), "http");
+    out.extend_from_slice(b"\r\n");
+}
+
+fn write_ip(out: &mut Vec<u8>, ip: Option<IpAddr>) {
+    match ip {
+        Some(ip) => forwarded::write_address(out, ip),
+        None => out.extend_from_slice(b"unknown"),
+    }
+}

@@ -1,0 +1,55 @@
+//! Idle connections to workers, kept by one shard.
+//!
+//! The last one put aside is the first one used: it is warm in every cache, and the others get the
+//! chance to age out. The gate knows how many there are on each shard; this list and the gate's
+//! count agree because each change of one is told to the other.
+
+use spillgate_core::id::WorkerId;
+use spillgate_core::time::Instant;
+use spillgate_runtime::http::client::WorkerConnection;
+
+/// A connection with the process it leads to.
+pub(crate) struct Idle {
+    pub(crate) connection: WorkerConnection,
+    pub(crate) generation: u64,
+}
+
+/// The idle connections of one pool on one shard, by worker.
+#[derive(Default)]
+pub(crate) struct IdleConnections {
+    by_worker: Vec<Vec<Idle>>,
+}
+
+impl IdleConnections {
+    /// Put one aside.
+    pub(crate) fn put(&mut self, worker: WorkerId, idle: Idle) {
+        let index = worker.0 as usize;
+        if self.by_worker.len() <= index {
+            self.by_worker.resize_with(index + 1, Vec::new);
+        }
+        self.by_worker[index].push(idle);
+    }
+
+    /// Take the one used last.
+    pub(crate) fn take(&mut self, worker: WorkerId) -> Option<Idle> {
+        self.by_worker.get_mut(worker.0 as usize)?.pop()
+    }
+
+    /// Take the one unused for longest, to close it.
+    pub(crate) fn take_oldest(&mut self, worker: WorkerId) -> Option<Idle> {
+        let list = self.by_worker.get_mut(worker.0 as usize)?;
+        (!list.is_empty()).then(|| list.remove(0))
+    }
+
+    /// Close those that are too old, or that their worker has closed; one entry for each.
+    pub(crate) fn sweep(&mut self, now: Instant) -> Vec<WorkerId> {
+        let mut closed = Vec::new();
+        for (index, list) in self.by_worker.iter_mut().enumerate() {
+            let before = list.len();
+            list.retain(|idle| !idle.connection.is_expired(now));
+            let worker = WorkerId(u32::try_from(index).expect("worker ids are 32 bits"));
+            closed.extend(std::iter::repeat_n(worker, before - list.len()));
+        }
+        closed
+    }
+}

@@ -1,0 +1,273 @@
+//! One pool as the whole process shares it: its gate behind a lock, and where its workers are.
+//!
+//! Sharing rule: the gate's lock is held for one decision and the taking of its outputs, never over
+//! a wait. Outputs for a shard go to that shard's mailbox, those for the control side to the
+//! control mailbox, both after the lock is given back.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use spillgate_core::gate::{Change, Gate, Grant, Input, Output, Probe, Reason, Shed, View};
+use spillgate_core::id::{ShardId, WorkerId};
+use spillgate_core::pool::State;
+use spillgate_core::time::Instant;
+use spillgate_runtime::clock;
+use spillgate_runtime::http::settings::Endpoint;
+use spillgate_runtime::shard::Mailbox;
+
+use crate::settings::PoolSettings;
+use crate::shard::ShardMessage;
+
+/// What the gates want from the control side.
+#[derive(Debug)]
+pub enum ControlMessage {
+    /// Ask a worker.
+    Probe {
+        /// Index of the pool.
+        pool: usize,
+        /// The question.
+        probe: Probe,
+    },
+    /// A worker's state changed.
+    State {
+        /// Index of the pool.
+        pool: usize,
+        /// The worker.
+        worker: WorkerId,
+        /// Its new state.
+        state: State,
+    },
+    /// A worker did not answer in time; its supervisor may want to replace it.
+    Stalled {
+        /// Index of the pool.
+        pool: usize,
+        /// The worker.
+        worker: WorkerId,
+    },
+    /// A gate's next timeout is earlier than it was.
+    Timer {
+        /// Index of the pool.
+        pool: usize,
+    },
+}
+
+/// An answer of the gate to one exchange.
+#[derive(Debug)]
+pub enum Decision {
+    /// It has a permit.
+    Granted(Grant),
+    /// It is turned away.
+    Shed(Shed),
+}
+
+/// One pool.
+pub struct Pool {
+    /// Index in the settings.
+    pub index: usize,
+    /// Its settings.
+    pub settings: PoolSettings,
+    gate: Mutex<Gate>,
+    members: Mutex<Vec<Member>>,
+    mailboxes: Arc<Mailboxes>,
+    /// The timeout for which the control side is set, in nanoseconds.
+    armed: AtomicU64,
+}
+
+/// Where the shards and the control side get their messages.
+pub struct Mailboxes {
+    /// By shard.
+    pub shards: Vec<Mailbox<ShardMessage>>,
+    /// The control side's.
+    pub control: Mailbox<ControlMessage>,
+}
+
+#[derive(Clone, Debug)]
+struct Member {
+    endpoint: Option<Endpoint>,
+    /// Counts the processes that have served under this id: connections to an earlier one are unfit.
+    generation: u64,
+}
+
+impl Pool {
+    /// A pool without workers.
+    pub fn new(index: usize, settings: PoolSettings, mailboxes: Arc<Mailboxes>) -> Pool {
+        let gate = Gate::new(settings.gate.clone(), clock::now());
+        Pool {
+            index,
+            settings,
+            gate: Mutex::new(gate),
+            members: Mutex::new(Vec::new()),
+            mailboxes,
+            armed: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Gate> {
+        // A panic inside the gate broke one decision; its invariants are checked by tests, and the
+        // other exchanges of the pool are better served than not.
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn members(&self) -> MutexGuard<'_, Vec<Member>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tell the gate something. Outputs for others are sent on; those for `shard` are handed to
+    /// `local`, after the lock is given back.
+    pub fn tell(
+        &self,
+        input: Input,
+        now: Instant,
+        shard: Option<ShardId>,
+        local: &mut dyn FnMut(ShardMessage),
+    ) {
+        let mut outputs = Outputs::default();
+        let timeout = {
+            let mut gate = self.lock();
+            gate.handle(input, now);
+            while let Some(output) = gate.poll_output() {
+                outputs.push(output);
+            }
+            gate.poll_timeout()
+        };
+        self.send_on(outputs, shard, local);
+        self.arm(timeout);
+    }
+
+    /// Tell the gate something from the control side.
+    pub fn tell_from_control(&self, input: Input) {
+        self.tell(input, clock::now(), None, &mut |_| {});
+    }
+
+    /// The gate's time has come.
+    pub fn handle_timeout(&self) {
+        let mut outputs = Outputs::default();
+        {
+            let mut gate = self.lock();
+            gate.handle_timeout(clock::now());
+            while let Some(output) = gate.poll_output() {
+                outputs.push(output);
+            }
+        }
+        self.send_on(outputs, None, &mut |_| {});
+    }
+
+    /// When [`Pool::handle_timeout`] must be called next; notes that the caller waits for it.
+    pub fn next_timeout(&self) -> Option<Instant> {
+        let timeout = self.lock().poll_timeout();
+        let armed = timeout.map_or(u64::MAX, Instant::as_nanos);
+        self.armed.store(armed, Ordering::Release);
+        timeout
+    }
+
+    fn arm(&self, timeout: Option<Instant>) {
+        let Some(at) = timeout else { return };
+        if at.as_nanos() < self.armed.load(Ordering::Acquire)
+            && self.armed.fetch_min(at.as_nanos(), Ordering::AcqRel) > at.as_nanos()
+        {
+            self.mailboxes.control.send(ControlMessage::Timer { pool: self.index });
+        }
+    }
+
+    fn send_on(
+        &self,
+        outputs: Outputs,
+        shard: Option<ShardId>,
+        local: &mut dyn FnMut(ShardMessage),
+    ) {
+        for output in outputs.into_iter() {
+            let (to, message) = match output {
+                Output::Grant(grant) => (grant.shard, self.decided(Decision::Granted(grant))),
+                Output::Shed(shed) => (shed.shard, self.decided(Decision::Shed(shed))),
+                Output::CloseIdle { worker, shard } => {
+                    (shard, ShardMessage::CloseIdle { pool: self.index, worker })
+                }
+                Output::Probe(probe) => {
+                    self.mailboxes.control.send(ControlMessage::Probe { pool: self.index, probe });
+                    continue;
+                }
+                Output::State { worker, state } => {
+                    let message = ControlMessage::State { pool: self.index, worker, state };
+                    self.mailboxes.control.send(message);
+                    continue;
+                }
+            };
+            if Some(to) == shard {
+                local(message);
+            } else if let Some(mailbox) = self.mailboxes.shards.get(usize::from(to.0)) {
+                mailbox.send(message);
+            }
+        }
+    }
+
+    fn decided(&self, decision: Decision) -> ShardMessage {
+        ShardMessage::Decided { pool: self.index, decision }
+    }
+
+    /// Why an exchange that came now would be turned away at once, if it would.
+    pub(crate) fn shut_reason(&self) -> Option<Reason> {
+        self.lock().shut_reason()
+    }
+
+    /// A worker did not answer in time.
+    pub fn report_stalled(&self, worker: WorkerId) {
+        self.mailboxes.control.send(ControlMessage::Stalled { pool: self.index, worker });
+    }
+
+    /// The numbers of the gate.
+    pub fn view(&self) -> View {
+        self.lock().view(clock::now())
+    }
+
+    /// Say where `worker` is reached from now on. Connections to an earlier address become unfit.
+    pub fn set_endpoint(&self, worker: WorkerId, endpoint: Endpoint) {
+        let mut members = self.members();
+        let index = worker.0 as usize;
+        while members.len() <= index {
+            members.push(Member { endpoint: None, generation: 0 });
+        }
+        members[index].endpoint = Some(endpoint);
+        members[index].generation += 1;
+    }
+
+    /// Where `worker` is reached, and which of its processes that is.
+    pub fn endpoint(&self, worker: WorkerId) -> Option<(Endpoint, u64)> {
+        let members = self.members();
+        let member = members.get(worker.0 as usize)?;
+        Some((member.endpoint.clone()?, member.generation))
+    }
+
+    /// Which of its processes `worker` is now.
+    pub fn generation(&self, worker: WorkerId) -> u64 {
+        self.members().get(worker.0 as usize).map_or(0, |member| member.generation)
+    }
+
+    /// A worker joined, left, or changed.
+    pub fn change(&self, worker: WorkerId, change: Change) {
+        self.tell_from_control(Input::Member { worker, change });
+    }
+}
+
+/// Outputs of one decision. The usual ones fit without an allocation.
+#[derive(Default)]
+struct Outputs {
+    first: Option<Output>,
+    second: Option<Output>,
+    rest: Vec<Output>,
+}
+
+impl Outputs {
+    fn push(&mut self, output: Output) {
+        if self.first.is_none() {
+            self.first = Some(output);
+        } else if self.second.is_none() {
+            self.second = Some(output);
+        } else {
+            self.rest.push(output);
+        }
+    }
+
+    fn into_iter(self) -> impl Iterator<Item = Output> {
+        self.first.into_iter().chain(self.second).chain(self.rest)
+    }
+}

@@ -1,0 +1,358 @@
+//! The last stage: one access record, the counters and the histograms of an exchange.
+//!
+//! A [`Record`] accompanies its exchange from the head on and notes when each stage was finished.
+//! It counts the arrival, and exactly one end, also when the exchange is cut off by a panic.
+
+use spillgate_core::id::WorkerId;
+use spillgate_core::time::{Duration, Instant};
+use spillgate_runtime::clock;
+use spillgate_runtime::events::{LineBuffer, Timestamps, json};
+use spillgate_runtime::http::service::Client;
+use spillgate_runtime::metrics::LabelSet;
+use spillgate_wire::forwarded::{self, Traceparent};
+use spillgate_wire::http1::{Name, RequestHead};
+
+use crate::error::{ExchangeError, Kind};
+use crate::metrics::label::{FailReason, RelayReason, RetryKind, Stage, StatusClass};
+use crate::metrics::{End, PoolMetrics};
+use crate::shard::Shard;
+
+/// Longest request id that is believed from a trusted client.
+const REQUEST_ID_MAX: usize = 64;
+
+/// What is noted of one exchange.
+pub(crate) struct Record<'s, 'r> {
+    shard: &'s Shard,
+    place: u32,
+    serial: u64,
+    head: Option<&'r RequestHead>,
+    client: &'r Client,
+    started: Instant,
+    pool: Option<usize>,
+    route: &'s str,
+    worker: Option<WorkerId>,
+    arrived: bool,
+    ended: bool,
+    pub(crate) tries: u32,
+    pub(crate) wait: Duration,
+    pub(crate) relay: Option<RelayReason>,
+    pub(crate) request_bytes: u64,
+    pub(crate) response_bytes: u64,
+    pub(crate) status: u16,
+    request_id: [u8; REQUEST_ID_MAX],
+    request_id_len: usize,
+    pub(crate) traceparent: Traceparent,
+    /// When each stage was finished.
+    done: [Option<Instant>; 7],
+}
+
+impl<'s, 'r> Record<'s, 'r> {
+    /// A request head is whole.
+    pub(crate) fn begin(
+        shard: &'s Shard,
+        head: &'r RequestHead,
+        client: &'r Client,
+        started: Instant,
+    ) -> Record<'s, 'r> {
+        let mut record = Record::empty(shard, client, started);
+        record.place = shard.active.borrow_mut().begin(
+            record.serial,
+            head.method_bytes(),
+            head.target(),
+            started,
+        );
+        record.head = Some(head);
+        record.name_it(head);
+        record
+    }
+
+    /// Something came that never became a request.
+    pub(crate) fn without_head(
+        shard: &'s Shard,
+        client: &'r Client,
+        started: Instant,
+    ) -> Record<'s, 'r> {
+        let mut record = Record::empty(shard, client, started);
+        record.place = shard.active.borrow_mut().begin(record.serial, b"-", b"-", started);
+        record.arrive(None, "");
+        record
+    }
+
+    fn empty(shard: &'s Shard, client: &'r Client, started: Instant) -> Record<'s, 'r> {
+        Record {
+            shard,
+            place: 0,
+            serial: shard.next_serial(),
+            head: None,
+            client,
+            started,
+            pool: None,
+            route: "",
+            worker: None,
+            arrived: false,
+            ended: false,
+            tries: 0,
+            wait: Duration::ZERO,
+            relay: None,
+            request_bytes: 0,
+            response_bytes: 0,
+            status: 0,
+            request_id: [0; REQUEST_ID_MAX],
+            request_id_len: 0,
+            traceparent: Traceparent { trace_id: [0; 16], parent_id: [0; 8], flags: 0 },
+            done: [None; 7],
+        }
+    }
+
+    /// Give it an id and a trace: the client's where it is believed, else new ones.
+    fn name_it(&mut self, head: &RequestHead) {
+        let mut rng = self.shard.rng.borrow_mut();
+        let mut trace_id = [0; 16];
+        trace_id[..8].copy_from_slice(&rng.next_u64().to_be_bytes());
+        trace_id[8..].copy_from_slice(&(rng.next_u64() | 1).to_be_bytes());
+        self.traceparent = Traceparent {
+            trace_id,
+            parent_id: (rng.next_u64() | 1).to_be_bytes(),
+            flags: 0,
+        };
+        if self.client.trusted
+            && let Some(theirs) = head.get(Name::Traceparent).and_then(Traceparent::parse)
+        {
+            self.traceparent.trace_id = theirs.trace_id;
+            self.traceparent.flags = theirs.flags;
+        }
+        let theirs = head.get(Name::XRequestId).filter(|id| {
+            self.client.trusted
+                && (1..=REQUEST_ID_MAX).contains(&id.len())
+                && id.iter().all(u8::is_ascii_graphic)
+        });
+        match theirs {
+            Some(id) => {
+                self.request_id[..id.len()].copy_from_slice(id);
+                self.request_id_len = id.len();
+            }
+            None => {
+                self.request_id_len = 32;
+                write_hex(&mut self.request_id[..32], &self.traceparent.trace_id);
+            }
+        }
+    }
+
+    /// Who asks.
+    pub(crate) fn client(&self) -> &'r Client {
+        self.client
+    }
+
+    /// The exchange's id.
+    pub(crate) fn request_id(&self) -> &[u8] {
+        &self.request_id[..self.request_id_len]
+    }
+
+    /// Where it leads is known: it counts as arrived.
+    pub(crate) fn arrive(&mut self, pool: Option<usize>, route: &'s str) {
+        self.pool = pool;
+        self.route = route;
+        self.arrived = true;
+        self.cells().arrive();
+        if let Some(pool) = pool {
+            self.shard.active.borrow_mut().pool(self.place, pool);
+        }
+    }
+
+    fn cells(&self) -> &'s PoolMetrics {
+        self.shard.metrics.pool(self.pool)
+    }
+
+    /// It has come to `stage`.
+    pub(crate) fn enter(&self, stage: Stage, now: Instant) {
+        self.shard.active.borrow_mut().stage(self.place, stage, now);
+    }
+
+    /// It has finished `stage`.
+    pub(crate) fn done(&mut self, stage: Stage, now: Instant) {
+        self.done[stage.index()] = Some(now);
+    }
+
+    /// This worker has it.
+    pub(crate) fn worker(&mut self, worker: WorkerId) {
+        self.worker = Some(worker);
+        self.tries += 1;
+        self.shard.active.borrow_mut().worker(self.place, Some(worker));
+    }
+
+    /// It is tried again.
+    pub(crate) fn retried(&self, kind: RetryKind) {
+        self.cells().retries.increment(kind);
+        self.shard.active.borrow_mut().worker(self.place, None);
+    }
+
+    /// The exchange has ended: count it, and write its access record.
+    pub(crate) fn end(mut self, outcome: Result<(), ExchangeError>) {
+        let now = clock::now();
+        self.ended = true;
+        let end = match &outcome {
+            Ok(()) => End::Success(StatusClass::of(self.status)),
+            Err(error) => match &error.kind {
+                Kind::Shed(reason, _) => End::Shed(*reason),
+                Kind::Refused(reason, _) => End::Refused(*reason),
+                Kind::Failed(reason) => End::Failed(*reason),
+                Kind::Abandoned => End::Abandoned(error.stage),
+            },
+        };
+        self.count(end, now);
+        if let Some(log) = &self.shard.log {
+            let log = &mut *log.borrow_mut();
+            self.write(log, end, outcome.as_ref().err(), now);
+        }
+    }
+
+    fn count(&self, end: End, now: Instant) {
+        let cells = self.cells();
+        if !self.arrived {
+            cells.arrive();
+        }
+        cells.end(end);
+        cells.total.observe(now.since(self.started));
+        cells.request_body_bytes.add(self.request_bytes);
+        cells.response_body_bytes.add(self.response_bytes);
+        if let Some(reason) = self.relay {
+            cells.relayed.increment(reason);
+        }
+        let mut before = self.started;
+        let stages = [
+            (Stage::Intake, &cells.stages.intake),
+            (Stage::Admit, &cells.stages.admit),
+            (Stage::Dispatch, &cells.stages.dispatch),
+            (Stage::Collect, &cells.stages.collect),
+        ];
+        for (stage, histogram) in stages {
+            let Some(at) = self.done[stage.index()] else { return };
+            histogram.observe(at.since(before));
+            before = at;
+        }
+        if let Some(at) = self.done[Stage::Deliver.index()] {
+            cells.stages.deliver.observe(at.since(self.done[Stage::Dispatch.index()].unwrap_or(at)));
+        }
+        self.count_late(cells, end);
+    }
+
+    fn count_late(&self, cells: &PoolMetrics, end: End) {
+        let within = self.pool.and_then(|pool| self.shard.settings.pools[pool].gate.answer_within);
+        let (Some(within), End::Success(_)) = (within, end) else { return };
+        let received = self.done[Stage::Intake.index()].unwrap_or(self.started);
+        let answered = self.done[Stage::Collect.index()].unwrap_or(received);
+        if answered.since(received) > within {
+            cells.late.increment();
+        }
+    }
+
+    fn write(&self, log: &mut Log, end: End, error: Option<&ExchangeError>, now: Instant) {
+        let wall = clock::wall();
+        let out = log.lines.line();
+        out.extend_from_slice(b"{\"time\":\"");
+        log.times.write(out, wall);
+        out.extend_from_slice(b"\",\"id\":");
+        json::string(out, self.request_id());
+        out.extend_from_slice(b",\"client\":\"");
+        match self.client.ip() {
+            Some(ip) => forwarded::write_address(out, ip),
+            None => out.push(b'-'),
+        }
+        out.extend_from_slice(b"\"");
+        if let Some(head) = self.head {
+            text(out, "method", head.method_bytes());
+            text(out, "host", head.host());
+            text(out, "target", head.target());
+        }
+        number(out, "status", u64::from(self.status));
+        text(out, "route", self.route.as_bytes());
+        if let Some(pool) = self.pool {
+            text(out, "pool", self.shard.settings.pools[pool].name.as_bytes());
+        }
+        if let Some(worker) = self.worker {
+            number(out, "worker", u64::from(worker.0));
+        }
+        self.write_end(out, end, error);
+        number(out, "tries", u64::from(self.tries));
+        number(out, "request_bytes", self.request_bytes);
+        number(out, "response_bytes", self.response_bytes);
+        if let Some(relay) = self.relay {
+            text(out, "relay", relay.name().as_bytes());
+        }
+        for stage in [Stage::Intake, Stage::Admit, Stage::Dispatch, Stage::Collect, Stage::Deliver] {
+            if let Some(at) = self.done[stage.index()] {
+                millis(out, stage.name(), at.since(self.started));
+            }
+        }
+        millis(out, "total", now.since(self.started));
+        out.push(b'}');
+        log.lines.commit();
+    }
+
+    fn write_end(&self, out: &mut Vec<u8>, end: End, error: Option<&ExchangeError>) {
+        let (word, reason) = match end {
+            End::Success(_) => ("success", None),
+            End::Shed(reason) => ("shed", Some(reason.name())),
+            End::Refused(reason) => ("refused", Some(reason.name())),
+            End::Failed(reason) => ("failed", Some(reason.name())),
+            End::Abandoned(stage) => ("abandoned", Some(stage.name())),
+        };
+        text(out, "end", word.as_bytes());
+        if let Some(reason) = reason {
+            text(out, "reason", reason.as_bytes());
+        }
+        if let Some(error) = error {
+            text(out, "blame", error.blame().name().as_bytes());
+            if let Kind::Refused(_, words) = error.kind {
+                text(out, "details", words.as_bytes());
+            }
+        }
+    }
+}
+
+impl Drop for Record<'_, '_> {
+    fn drop(&mut self) {
+        self.shard.active.borrow_mut().end(self.place);
+        if !self.ended {
+            // Cut off in the middle: by a panic, or by the end of the drain.
+            self.count(End::Failed(FailReason::Internal), clock::now());
+        }
+    }
+}
+
+/// The access log of one shard.
+pub(crate) struct Log {
+    pub(crate) lines: LineBuffer,
+    pub(crate) times: Timestamps,
+}
+
+fn key(out: &mut Vec<u8>, name: &str) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+}
+
+fn text(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    key(out, name);
+    json::string(out, value);
+}
+
+fn number(out: &mut Vec<u8>, name: &str, value: u64) {
+    key(out, name);
+    json::number(out, value);
+}
+
+fn millis(out: &mut Vec<u8>, stage: &str, value: Duration) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(stage.as_bytes());
+    out.extend_from_slice(b"_ms\":");
+    json::millis(out, value);
+}
+
+fn write_hex(out: &mut [u8], bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for (pair, byte) in out.chunks_exact_mut(2).zip(bytes) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 0xf)];
+    }
+}

@@ -1,0 +1,260 @@
+//! A shard from its first accepted connection to its last.
+//!
+//! Accepting pauses while descriptors or connections are short, and what the kernel has completed
+//! waits in its queue. On stop a shard accepts until that queue is empty before its sockets close, so
+//! that no connection is reset, and then waits for its exchanges.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Poll;
+
+use spillgate_core::time::{Duration, Instant};
+use spillgate_runtime::drive::{self, Notify};
+use spillgate_runtime::http::server::{self, End, Shared, Stopping};
+use spillgate_runtime::net::listen::{Accepted, Listener};
+use spillgate_runtime::{clock, events, shard as threads};
+
+use crate::metrics::label::CloseReason;
+use crate::pool::Mailboxes;
+use crate::shard::{Shard, ShardMessage};
+
+/// How often a shard looks after its idle connections and hands over its access records.
+const TICK: Duration = Duration::from_millis(200);
+
+/// How long accepting pauses when something is short.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// How many client connections are open, and may be. Shared by all shards.
+#[derive(Debug)]
+pub struct Connections {
+    /// By listener.
+    open: Vec<AtomicU32>,
+    /// By listener.
+    open_max: Vec<u32>,
+    /// All listeners together: what the descriptor limit leaves.
+    total: AtomicU32,
+    total_max: u32,
+}
+
+impl Connections {
+    /// No connections; `total_max` over all listeners, `open_max` for each.
+    pub fn new(open_max: Vec<u32>, total_max: u32) -> Connections {
+        let open = open_max.iter().map(|_| AtomicU32::new(0)).collect();
+        Connections { open, open_max, total: AtomicU32::new(0), total_max }
+    }
+
+    /// How many are open on this listener.
+    pub fn open(&self, listener: usize) -> u32 {
+        self.open[listener].load(Ordering::Relaxed)
+    }
+
+    fn has_room(&self, listener: usize) -> bool {
+        self.open(listener) < self.open_max[listener]
+            && self.total.load(Ordering::Relaxed) < self.total_max
+    }
+
+    fn opened(&self, listener: usize) {
+        self.open[listener].fetch_add(1, Ordering::Relaxed);
+        self.total.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn closed(&self, listener: usize) {
+        self.open[listener].fetch_sub(1, Ordering::Relaxed);
+        self.total.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Run a shard until it is told to stop and everything has ended, or the drain takes too long.
+pub async fn run(
+    shard: Rc<Shard>,
+    sockets: Vec<OwnedFd>,
+    connections: Arc<Connections>,
+    mailboxes: Arc<Mailboxes>,
+) {
+    let stopping = Rc::new(Stopping::default());
+    let stop = Rc::new(Notify::new());
+    let open = Rc::new(Cell::new(0u32));
+    for (index, socket) in sockets.into_iter().enumerate() {
+        let listener = match Listener::new(socket) {
+            Ok(listener) => listener,
+            Err(error) => {
+                events::error("listener", format_args!("cannot be watched: {error}"));
+                continue;
+            }
+        };
+        let accepting = Accepting {
+            shard: Rc::clone(&shard),
+            index,
+            listener,
+            connections: Arc::clone(&connections),
+            shared: Rc::new(Shared {
+                settings: shard.settings.listeners[index].clone(),
+                listener: u16::try_from(index).expect("fewer listeners than ports"),
+                trusted_from: shard.settings.trusted_from.clone(),
+                service: Rc::clone(&shard),
+                stopping: Rc::clone(&stopping),
+            }),
+            stop: Rc::clone(&stop),
+            open: Rc::clone(&open),
+        };
+        threads::spawn(accepting.run());
+    }
+    threads::spawn(tick(Rc::clone(&shard)));
+    let mailbox = &mailboxes.shards[usize::from(shard.id.0)];
+    serve_messages(&shard, mailbox, None).await;
+    stopping.begin();
+    stop.notify_waiters();
+    let last = clock::now() + shard.settings.drain_time_max;
+    while open.get() > 0 && clock::now() < last {
+        serve_messages(&shard, mailbox, Some(clock::now() + PAUSE)).await;
+    }
+    if open.get() > 0 {
+        let count = open.get();
+        events::warn("drain", format_args!("{count} connections cut off at drain_time_max"));
+    }
+    shard.flush_log();
+}
+
+/// Handle messages until one says stop, or until `last`.
+async fn serve_messages(
+    shard: &Shard,
+    mailbox: &threads::Mailbox<ShardMessage>,
+    last: Option<Instant>,
+) {
+    let mut batch = Vec::new();
+    loop {
+        match last {
+            Some(last) => {
+                if drive::until(last, mailbox.receive(&mut batch)).await.is_none() {
+                    return;
+                }
+            }
+            None => mailbox.receive(&mut batch).await,
+        }
+        let mut stop = false;
+        for message in batch.drain(..) {
+            stop |= matches!(message, ShardMessage::Stop);
+            shard.handle(message);
+        }
+        if stop && last.is_none() {
+            return;
+        }
+    }
+}
+
+async fn tick(shard: Rc<Shard>) {
+    loop {
+        let now = clock::now();
+        threads::sleep_until(now + TICK).await;
+        shard.sweep_idle(clock::now());
+        shard.flush_log();
+    }
+}
+
+/// One listener on one shard.
+struct Accepting {
+    shard: Rc<Shard>,
+    index: usize,
+    listener: Listener,
+    connections: Arc<Connections>,
+    shared: Rc<Shared<Shard>>,
+    stop: Rc<Notify>,
+    open: Rc<Cell<u32>>,
+}
+
+impl Accepting {
+    async fn run(self) {
+        while !self.shared.stopping.is_on() {
+            if !self.connections.has_room(self.index) {
+                let name = &self.shared.settings.name;
+                events::warn("listener", format_args!("{name}: no room for another connection"));
+                threads::sleep_until(clock::now() + PAUSE).await;
+                continue;
+            }
+            let accepted = drive::select! {
+                accepted = poll_fn(|cx| self.listener.poll_accept(cx)) => accepted,
+                () = self.stop.notified() => break,
+            };
+            match accepted {
+                Ok(accepted) => self.serve(accepted),
+                Err(error) => {
+                    events::warn("listener", format_args!("accepting pauses: {error}"));
+                    threads::sleep_until(clock::now() + PAUSE).await;
+                }
+            }
+        }
+        self.accept_rest().await;
+    }
+
+    /// What the kernel has completed already is served before the socket closes.
+    async fn accept_rest(&self) {
+        poll_fn(|cx| {
+            while let Poll::Ready(Ok(accepted)) = self.listener.poll_accept(cx) {
+                self.serve(accepted);
+            }
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    fn serve(&self, accepted: Accepted) {
+        let cells = &self.shard.metrics.listeners[self.index];
+        cells.accepted.increment();
+        let counted = Counted::new(self);
+        let shared = Rc::clone(&self.shared);
+        threads::spawn(async move {
+            let end = server::serve(accepted.stream, accepted.address, shared).await;
+            counted.end(end);
+        });
+    }
+}
+
+/// Counts a connection as open until it is dropped.
+struct Counted {
+    shard: Rc<Shard>,
+    index: usize,
+    connections: Arc<Connections>,
+    open: Rc<Cell<u32>>,
+    reason: CloseReason,
+}
+
+impl Counted {
+    fn new(accepting: &Accepting) -> Counted {
+        accepting.connections.opened(accepting.index);
+        accepting.open.set(accepting.open.get() + 1);
+        Counted {
+            shard: Rc::clone(&accepting.shard),
+            index: accepting.index,
+            connections: Arc::clone(&accepting.connections),
+            open: Rc::clone(&accepting.open),
+            // Unless it is said otherwise: a panic.
+            reason: CloseReason::Broken,
+        }
+    }
+
+    fn end(mut self, end: End) {
+        self.reason = match end {
+            End::Client => CloseReason::Client,
+            End::Abandoned => CloseReason::Abandoned,
+            End::Answered => CloseReason::Answered,
+            End::Idle => CloseReason::Idle,
+            End::HeadTimeout => CloseReason::HeadTimeout,
+            End::BadInput => CloseReason::BadInput,
+            End::ProxyHeader => CloseReason::ProxyHeader,
+            End::Broken => CloseReason::Broken,
+            End::Stopping => CloseReason::Draining,
+        };
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.connections.closed(self.index);
+        self.open.set(self.open.get() - 1);
+        self.shard.metrics.listeners[self.index].closed.increment(self.reason);
+    }
+}

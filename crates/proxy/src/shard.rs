@@ -1,0 +1,194 @@
+//! What the exchanges of one shard share, and the messages that reach it from outside.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use spillgate_core::gate::{Fate, Input, Outcome, Returned};
+use spillgate_core::id::{ShardId, WorkerId};
+use spillgate_core::rng::Rng;
+use spillgate_core::time::Instant;
+use spillgate_runtime::buffer::Storage;
+use spillgate_runtime::clock;
+use spillgate_runtime::events::{LineBuffer, Timestamps};
+
+use crate::active::{Active, Doing};
+use crate::idle::IdleConnections;
+use crate::metrics::ShardMetrics;
+use crate::metrics::label::IdleEnd;
+use crate::pool::{Decision, Pool};
+use crate::record::Log;
+use crate::route::Router;
+use crate::settings::Settings;
+use crate::waiters::{Delivered, Waiters};
+
+/// Something that a shard has to know or do.
+#[derive(Debug)]
+pub enum ShardMessage {
+    /// A gate has decided about one of this shard's exchanges.
+    Decided {
+        /// Index of the pool.
+        pool: usize,
+        /// What it decided.
+        decision: Decision,
+    },
+    /// Close an idle connection and tell the gate.
+    CloseIdle {
+        /// Index of the pool.
+        pool: usize,
+        /// Whose connection.
+        worker: WorkerId,
+    },
+    /// Tell what the exchanges are doing.
+    Report(Report),
+    /// Stop: accept what has come, finish what is running, then end.
+    Stop,
+}
+
+/// Where a shard's report goes.
+pub struct Report(pub Box<dyn FnOnce(Vec<Doing>) + Send>);
+
+impl std::fmt::Debug for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Report")
+    }
+}
+
+/// What the exchanges of one shard share.
+pub struct Shard {
+    /// Its id.
+    pub id: ShardId,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) router: Arc<Router>,
+    pub(crate) pools: Vec<LocalPool>,
+    pub(crate) metrics: Arc<ShardMetrics>,
+    pub(crate) storage: Arc<Storage>,
+    pub(crate) waiters: RefCell<Waiters>,
+    pub(crate) active: RefCell<Active>,
+    pub(crate) log: Option<RefCell<Log>>,
+    pub(crate) rng: RefCell<Rng>,
+    pub(crate) serial: Cell<u64>,
+}
+
+/// One pool as one shard knows it.
+pub(crate) struct LocalPool {
+    pub(crate) shared: Arc<Pool>,
+    pub(crate) idle: RefCell<IdleConnections>,
+}
+
+/// What a shard is made of.
+pub struct Parts {
+    /// The settings.
+    pub settings: Arc<Settings>,
+    /// The routes.
+    pub router: Arc<Router>,
+    /// The pools.
+    pub pools: Vec<Arc<Pool>>,
+    /// Its cells.
+    pub metrics: Arc<ShardMetrics>,
+    /// Where bodies are kept.
+    pub storage: Arc<Storage>,
+    /// Where access records go.
+    pub log: Option<LineBuffer>,
+    /// Where its random numbers begin.
+    pub seed: u64,
+}
+
+impl Shard {
+    /// A shard without exchanges. To be called on its own thread.
+    pub fn new(id: ShardId, parts: Parts) -> Rc<Shard> {
+        let local = |shared| LocalPool { shared, idle: RefCell::default() };
+        Rc::new(Shard {
+            id,
+            settings: parts.settings,
+            router: parts.router,
+            pools: parts.pools.into_iter().map(local).collect(),
+            metrics: parts.metrics,
+            storage: parts.storage,
+            waiters: RefCell::default(),
+            active: RefCell::default(),
+            log: parts.log.map(|lines| RefCell::new(Log { lines, times: Timestamps::new() })),
+            rng: RefCell::new(Rng::new(parts.seed)),
+            serial: Cell::new(0),
+        })
+    }
+
+    /// Tell a gate something that happened here.
+    pub(crate) fn tell(&self, pool: usize, input: Input, now: Instant) {
+        let shared = &self.pools[pool].shared;
+        shared.tell(input, now, Some(self.id), &mut |message| self.handle(message));
+    }
+
+    /// A message has come, from outside or from a decision made here.
+    pub fn handle(&self, message: ShardMessage) {
+        match message {
+            ShardMessage::Decided { pool, decision } => self.decided(pool, decision),
+            ShardMessage::CloseIdle { pool, worker } => {
+                let closed = self.pools[pool].idle.borrow_mut().take_oldest(worker);
+                if closed.is_some() {
+                    self.metrics.pools[pool].idle_ends.increment(IdleEnd::Gate);
+                }
+                drop(closed);
+                self.tell(pool, Input::Closed { worker, shard: self.id }, clock::now());
+            }
+            ShardMessage::Report(Report(tell)) => tell(self.active.borrow().list()),
+            // The accept loops and the drain belong to whoever runs the shard.
+            ShardMessage::Stop => {}
+        }
+    }
+
+    fn decided(&self, pool: usize, decision: Decision) {
+        let ticket = match &decision {
+            Decision::Granted(grant) => grant.ticket,
+            Decision::Shed(shed) => shed.ticket,
+        };
+        let delivered = self.waiters.borrow_mut().deliver(ticket, decision);
+        match delivered {
+            Delivered::To(Some(waker)) => waker.wake(),
+            Delivered::To(None) => {}
+            Delivered::Nobody(decision) => self.hand_back(pool, decision),
+        }
+    }
+
+    /// A decision came for an exchange that has left: its permit goes back unused.
+    pub(crate) fn hand_back(&self, pool: usize, decision: Decision) {
+        let Decision::Granted(grant) = decision else { return };
+        let connection = match grant.connection {
+            spillgate_core::gate::Connection::Idle => Fate::Kept,
+            spillgate_core::gate::Connection::New => Fate::Closed,
+        };
+        let outcome = Outcome::Ignore;
+        let returned = Returned { permit: grant.permit, outcome, fault: None, connection };
+        self.tell(pool, Input::Return(returned), clock::now());
+    }
+
+    /// Close idle connections to workers that are too old or closed by their worker.
+    pub fn sweep_idle(&self, now: Instant) {
+        for (index, pool) in self.pools.iter().enumerate() {
+            let closed = pool.idle.borrow_mut().sweep(now);
+            for worker in closed {
+                self.metrics.pools[index].idle_ends.increment(IdleEnd::Age);
+                self.tell(index, Input::Closed { worker, shard: self.id }, now);
+            }
+        }
+    }
+
+    /// Hand the access records written so far to their writer.
+    pub fn flush_log(&self) {
+        if let Some(log) = &self.log {
+            log.borrow_mut().lines.flush();
+        }
+    }
+
+    /// How many exchanges are running or waiting.
+    pub fn in_progress(&self) -> usize {
+        self.active.borrow().len()
+    }
+
+    /// A number that no other exchange of this shard had.
+    pub(crate) fn next_serial(&self) -> u64 {
+        let serial = self.serial.get();
+        self.serial.set(serial + 1);
+        serial
+    }
+}

@@ -21,7 +21,7 @@ use spillgate_core::supervise::{Exit, ProcessId, Signal};
 use spillgate_runtime::clock;
 use spillgate_runtime::drive::{self, Control};
 use spillgate_runtime::http::settings::Endpoint;
-use spillgate_runtime::process::{ProcessEvent, Processes, Spec, WorkerOutput, free_port};
+use spillgate_runtime::process::{Guard, ProcessEvent, Processes, Spec, WorkerOutput, free_port};
 
 /// Longer than anything here takes on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -43,8 +43,9 @@ impl World {
         let (said, lines) = sync_channel(1024);
         let output = WorkerOutput::to(Box::new(Said(said.clone())), Box::new(Said(said)));
         let output = output.expect("threads start");
+        let guard = Guard::start().expect("it can be forked");
         let (processes, events) =
-            Processes::start(&control.handle(), output).expect("a thread starts");
+            Processes::start(&control.handle(), output, guard).expect("a thread starts");
         World { control, processes, events, lines, runs: 0 }
     }
 
@@ -248,13 +249,10 @@ fn a_program_begins_with_no_signal_blocked_or_ignored_and_three_descriptors() {
 #[test]
 fn who_ignores_sigterm_meets_sigkill() {
     let mut world = World::new();
-    let id = world.shell("trap 'echo no' TERM; echo trapped; while :; do sleep 600; done");
+    let id = world.shell("trap '' TERM; echo deaf; exec sleep 600");
     world.spawned(id);
-    assert_eq!(world.line(), "[app/3] trapped\n");
+    assert_eq!(world.line(), "[app/3] deaf\n");
     world.processes.signal(id, Signal::Term);
-    while world.line() != "[app/3] no\n" {
-        // The shell says that its `sleep` was terminated, too.
-    }
     world.processes.signal(id, Signal::Kill);
     assert_eq!(world.event(), ProcessEvent::Exited { id, exit: Exit::Signal(9) });
 }
@@ -293,17 +291,18 @@ fn what_a_worker_leaves_behind_is_killed_with_its_end() {
 }
 
 #[test]
-fn dropping_the_processes_kills_them() {
+fn dropping_the_processes_kills_them_and_what_they_started() {
     let mut world = World::new();
-    let id = world.shell("sleep 600");
-    let pid = world.spawned(id);
-    let process = watch(i32::try_from(pid).expect("a pid is small"));
+    let id = world.shell("sleep 600 & echo $!; wait");
+    let first = watch(i32::try_from(world.spawned(id)).expect("a pid is small"));
+    let second = watch(world.number_line());
     drop(world);
-    wait_for_end(&process);
+    wait_for_end(&first);
+    wait_for_end(&second);
 }
 
 #[test]
-fn a_killed_spillgate_takes_its_workers_along() {
+fn a_killed_spillgate_takes_its_workers_along_and_what_they_started() {
     let program = std::env::current_exe().expect("this program has a path");
     let mut parent = Command::new(program)
         .args(["--exact", "a_role", "--nocapture"])
@@ -312,15 +311,19 @@ fn a_killed_spillgate_takes_its_workers_along() {
         .spawn()
         .expect("it starts again");
     let said = BufReader::new(parent.stdout.take().expect("it is a pipe"));
-    let pid = said
+    let pids = said
         .lines()
         .map_while(Result::ok)
-        .find_map(|line| line.split_once("worker ")?.1.trim().parse().ok())
-        .expect("it says which process it started");
-    let worker = watch(pid);
+        .find_map(|line| Some(line.split_once("workers ")?.1.to_string()))
+        .expect("it says which processes there are");
+    let pids = pids.split_whitespace().map(|pid| pid.parse().expect("it is a number"));
+    let workers: Vec<OwnedFd> = pids.map(watch).collect();
+    assert_eq!(workers.len(), 2);
     parent.kill().expect("it lives");
     parent.wait().expect("it can be waited for");
-    wait_for_end(&worker);
+    for worker in &workers {
+        wait_for_end(worker);
+    }
 }
 
 /// Not a test of its own: what this program does when it is started as somebody's worker.
@@ -386,8 +389,9 @@ fn told_address() -> (Ipv4Addr, u16) {
 
 fn supervise() {
     let mut world = World::new();
-    let id = world.shell("exec sleep 600");
-    let pid = world.spawned(id);
-    println!("worker {pid}");
+    let id = world.shell("sleep 600 & echo $!; wait");
+    let first = world.spawned(id);
+    let second = world.number_line();
+    println!("workers {first} {second}");
     stay();
 }

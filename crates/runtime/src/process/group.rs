@@ -10,19 +10,22 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
+use super::guard::Guard;
 use crate::sys::process::group_of;
 
 /// The group of a process that we started.
 #[derive(Debug)]
 pub(super) struct Group {
     pid: Pid,
+    guard: Guard,
     /// Whether the first process is reaped. Held over each signal.
     reaped: Mutex<bool>,
 }
 
 impl Group {
-    pub(super) fn new(pid: Pid) -> Group {
-        Group { pid, reaped: Mutex::new(false) }
+    /// `guard` was told of the group, and is told when it is gone.
+    pub(super) fn new(pid: Pid, guard: Guard) -> Group {
+        Group { pid, guard, reaped: Mutex::new(false) }
     }
 
     /// The number of the group and of its first process.
@@ -51,6 +54,7 @@ impl Group {
         waitid(WaitId::Pid(self.pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
         self.signal(Signal::KILL);
         let mut reaped = self.reaped.lock().unwrap_or_else(PoisonError::into_inner);
+        self.guard.remove(self.pid.as_raw_nonzero().get());
         let status = process.wait();
         *reaped = true;
         status

@@ -6,12 +6,13 @@
 //!
 //! A worker is a process group: signals go to all of it, and what is left of it when its first
 //! process ends is killed before the end is told. A worker dies with Spillgate, even with a killed
-//! one; processes that the worker itself started do so only if it ends them or they read its end.
+//! one: its first process by the kernel's hand, the rest of its group by the [`Guard`]'s.
 //!
 //! Absent: restart, backoff, ladder (decisions), and any trust in what a worker sends.
 
 mod address;
 mod group;
+mod guard;
 mod notify;
 mod output;
 mod owner;
@@ -28,6 +29,7 @@ use spillgate_core::supervise::{Exit, ProcessId};
 use crate::http::settings::Endpoint;
 
 pub use address::free_port;
+pub use guard::Guard;
 pub use output::WorkerOutput;
 pub use spawn::{Processes, SpawnError};
 pub use usage::memory_of;

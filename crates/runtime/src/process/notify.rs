@@ -110,10 +110,12 @@ fn parse(datagram: &[u8]) -> Notice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::Guard;
 
     #[test]
     fn our_user_and_the_group_are_believed() {
-        let group = Group::new(rustix::process::getpgrp());
+        let guard = Guard::start().expect("it can be forked");
+        let group = Group::new(rustix::process::getpgrp(), guard);
         let pid = i32::try_from(std::process::id()).expect("a pid is small");
         let uid = rustix::process::geteuid().as_raw();
         for (sender, wanted) in [

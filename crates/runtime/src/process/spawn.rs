@@ -1,7 +1,8 @@
 //! The thread that starts processes, and the handle to it.
 //!
 //! The kernel kills a worker when the thread that started it ends, so there is one thread for it
-//! that lives as long as its [`Processes`]: dropping the handle kills what still runs.
+//! that lives as long as its [`Processes`]: dropping the handle kills what still runs, group by
+//! group.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,6 +19,7 @@ use tokio::sync::mpsc;
 
 use super::address::clear_stale_socket;
 use super::group::Group;
+use super::guard::Guard;
 use super::notify::NotifySocket;
 use super::output::WorkerOutput;
 use super::watch::{Born, watch};
@@ -61,11 +63,13 @@ impl Processes {
     pub fn start(
         control: &ControlHandle,
         output: WorkerOutput,
+        guard: Guard,
     ) -> io::Result<(Processes, mpsc::Receiver<ProcessEvent>)> {
         let (orders, waiting) = sync_channel(ORDERS_MAX);
         let (events, happened) = mpsc::channel(EVENTS_MAX);
         let living = Living::default();
-        let spawner = Spawner { control: control.clone(), output, events, living: living.clone() };
+        let spawner =
+            Spawner { control: control.clone(), output, guard, events, living: living.clone() };
         std::thread::Builder::new()
             .name("spawn".to_string())
             .spawn(move || spawner.run(&waiting))?;
@@ -128,6 +132,16 @@ impl Living {
         });
     }
 
+    fn kill(&self) {
+        self.with(|living| {
+            for life in living.values() {
+                if let Life::Born(group) = life {
+                    group.signal(rustix::process::Signal::KILL);
+                }
+            }
+        });
+    }
+
     pub(super) fn remove(&self, id: ProcessId) {
         self.with(|living| living.remove(&id));
     }
@@ -143,6 +157,7 @@ fn number(signal: Signal) -> rustix::process::Signal {
 struct Spawner {
     control: ControlHandle,
     output: WorkerOutput,
+    guard: Guard,
     events: mpsc::Sender<ProcessEvent>,
     living: Living,
 }
@@ -151,7 +166,7 @@ impl Spawner {
     fn run(&self, orders: &Receiver<Spec>) {
         while let Ok(spec) = orders.recv() {
             let id = spec.id;
-            match spawn(spec) {
+            match spawn(spec, &self.guard) {
                 Ok(born) => {
                     self.living.born(id, born.group.clone());
                     let (events, living) = (self.events.clone(), self.living.clone());
@@ -166,10 +181,11 @@ impl Spawner {
                 }
             }
         }
+        self.living.kill();
     }
 }
 
-fn spawn(spec: Spec) -> io::Result<Born> {
+fn spawn(spec: Spec, guard: &Guard) -> io::Result<Born> {
     if let Endpoint::Unix(path) = &spec.endpoint {
         clear_stale_socket(path)?;
     }
@@ -178,7 +194,7 @@ fn spawn(spec: Spec) -> io::Result<Born> {
         let program = &spec.command[0];
         io::Error::new(error.kind(), format!("cannot start {program:?}: {error}"))
     })?;
-    match identify(&process) {
+    match identify(&process, guard) {
         Ok((group, exit)) => {
             let prefix = format!("[{}/{}] ", spec.pool, spec.id.worker.0);
             Ok(Born { id: spec.id, endpoint: spec.endpoint, prefix, process, group, exit, notify })
@@ -192,9 +208,11 @@ fn spawn(spec: Spec) -> io::Result<Born> {
     }
 }
 
-fn identify(process: &Child) -> io::Result<(Arc<Group>, OwnedFd)> {
+fn identify(process: &Child, guard: &Guard) -> io::Result<(Arc<Group>, OwnedFd)> {
     let pid = Pid::from_child(process);
-    Ok((Arc::new(Group::new(pid)), pidfd_open(pid, PidfdFlags::empty())?))
+    let exit = pidfd_open(pid, PidfdFlags::empty())?;
+    guard.add(pid.as_raw_nonzero().get());
+    Ok((Arc::new(Group::new(pid, guard.clone())), exit))
 }
 
 fn command(spec: &Spec, notify_socket: &str) -> io::Result<Command> {

@@ -142,8 +142,12 @@ impl Problems {
         if problem.labels.is_empty() {
             group = group.element(Origin::path(self.name.as_str()));
         } else {
-            let marks = problem.labels.iter().enumerate().map(|(n, label)| self.mark(n, label));
-            let snippet = Snippet::source(self.text.as_str()).path(self.name.as_str());
+            let window = self.window(problem);
+            let marks = problem.labels.iter().enumerate();
+            let marks = marks.map(|(n, label)| self.mark(n, label, window.start));
+            let snippet = Snippet::source(&self.text[window.clone()])
+                .line_start(self.text[..window.start].matches('\n').count() + 1)
+                .path(self.name.as_str());
             group = group.element(snippet.annotations(marks));
         }
         let clean = |text: &String| normalize_untrusted_str(text);
@@ -156,9 +160,25 @@ impl Problems {
         vec![group]
     }
 
-    fn mark<'a>(&self, n: usize, (span, label): &'a (Span, String)) -> Annotation<'a> {
+    /// The whole lines that `problem` points at, and all between: drawing costs time with each.
+    fn window(&self, problem: &Problem) -> Span {
+        let spans = problem.labels.iter().map(|(span, _)| self.clamp(span));
+        let start = spans.clone().map(|span| span.start).min().unwrap_or(0);
+        let end = spans.map(|span| span.end).max().unwrap_or(0);
+        let from = self.text[..start].rfind('\n').map_or(0, |n| n + 1);
+        let to = self.text[end..].find('\n').map_or(self.text.len(), |n| end + n + 1);
+        from..to
+    }
+
+    fn mark<'a>(
+        &self,
+        n: usize,
+        (span, label): &'a (Span, String),
+        window_start: usize,
+    ) -> Annotation<'a> {
         let kind = if n == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
-        let mark = kind.span(self.clamp(span));
+        let Span { start, end } = self.clamp(span);
+        let mark = kind.span(start - window_start..end - window_start);
         if label.is_empty() { mark } else { mark.label(label.as_str()) }
     }
 

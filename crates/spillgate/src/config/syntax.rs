@@ -4,10 +4,15 @@
 //! so of what it then finds only problems in lines without a syntax error are told, none behind a
 //! broken header, and nothing about missing keys or about keys that do not go together.
 
+use std::collections::BTreeSet;
+
 use toml::de::DeTable;
 
 use super::problem::{Problem, Span, shown};
 use super::raw::{self, Raw};
+
+/// Most syntax errors that are told; after so many the parser only guesses.
+const ERRORS_MAX: usize = 100;
 
 /// Parses `text` and checks each value alone. None: there is a syntax error.
 pub(super) fn parse(text: &str, problems: &mut Vec<Problem>) -> Option<Raw> {
@@ -18,20 +23,22 @@ pub(super) fn parse(text: &str, problems: &mut Vec<Problem>) -> Option<Raw> {
         problems.append(&mut found);
         return Some(raw);
     }
-    let mut bad_lines: Vec<Span> = Vec::new();
-    for error in errors {
+    let mut bad_lines = BTreeSet::new();
+    // Behind a broken header, keys seem to stand in the section before it.
+    let mut known_until = text.len();
+    for error in errors.iter().take(ERRORS_MAX) {
         let span = error.span().unwrap_or(0..0);
         let line = line_of(text, span.start);
-        if !bad_lines.contains(&line) {
+        if text[line.clone()].starts_with('[') {
+            known_until = known_until.min(line.start);
+        }
+        if bad_lines.insert(line.start) {
             problems.push(problem(text, &line, &span, error.message()));
-            bad_lines.push(line);
         }
     }
-    // Behind a broken header, keys seem to stand in the section before it.
-    let broken = bad_lines.iter().filter(|line| text[(*line).clone()].starts_with('['));
-    let known_until = broken.map(|line| line.start).min().unwrap_or(text.len());
     found.retain(|problem| {
-        problem.start() < known_until && !bad_lines.contains(&line_of(text, problem.start()))
+        let start = problem.start();
+        start < known_until && !bad_lines.contains(&line_of(text, start).start)
     });
     problems.append(&mut found);
     None

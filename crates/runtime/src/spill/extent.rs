@@ -1,0 +1,168 @@
+//! Extents: the pieces of 256 KiB in which spill space is handed out.
+//!
+//! An extent belongs to one body, and to the I/O jobs of that body that are under way: it is free
+//! again when the last of them lets go, so a body that is dropped in the middle of a write cannot
+//! have its place given away under that write.
+//!
+//! Extent `n` lies in segment file `n % files`, so neighbours lie on different disks, and the lowest
+//! free one is taken first, so the files stay as short as they can. Free extents whose bytes are
+//! still on disk are used again before untouched ones; beyond [`KEEP`] of them the idle I/O threads
+//! give the space back to the file system, highest first.
+//!
+//! What an extent held before can never be read: a body reads exactly what it wrote.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::segment::SegmentFile;
+
+/// Bytes in one extent. Plain choice: four full blocks; a list of 4,096 covers 1 GiB.
+pub const EXTENT: u64 = 256 * 1024;
+
+/// Free extents whose disk space is kept for the next body: 64 MiB.
+const KEEP: usize = 256;
+
+/// All extents of all spill folders.
+#[derive(Debug)]
+pub(super) struct Extents {
+    files: Vec<Box<dyn SegmentFile>>,
+    count: u32,
+    /// A short lock: taken to take or free one extent, never during I/O.
+    places: Mutex<Places>,
+}
+
+#[derive(Debug, Default)]
+struct Places {
+    /// Free, with old bytes on disk.
+    used: BTreeSet<u32>,
+    /// Free, without bytes on disk, and below `untouched`.
+    clean: BTreeSet<u32>,
+    /// This one and all above it were never taken.
+    untouched: u32,
+    /// Belong to somebody.
+    taken: u32,
+}
+
+/// A place for [`EXTENT`] bytes, free again when dropped.
+#[derive(Debug)]
+pub(super) struct Extent {
+    number: u32,
+    owner: Arc<Extents>,
+}
+
+impl Extents {
+    /// As many whole extents as fit into `size_max`, over `files`.
+    pub(super) fn new(files: Vec<Box<dyn SegmentFile>>, size_max: u64) -> Extents {
+        let count = u32::try_from(size_max / EXTENT).unwrap_or(u32::MAX);
+        Extents { files, count, places: Mutex::default() }
+    }
+
+    /// The lowest free extent; none: the folders are full.
+    pub(super) fn take(self: &Arc<Self>) -> Option<Extent> {
+        let mut places = self.lock();
+        let number = if let Some(number) = places.used.pop_first() {
+            number
+        } else if let Some(number) = places.clean.pop_first() {
+            number
+        } else if places.untouched < self.count {
+            places.untouched += 1;
+            places.untouched - 1
+        } else {
+            return None;
+        };
+        places.taken += 1;
+        Some(Extent { number, owner: Arc::clone(self) })
+    }
+
+    /// Bytes of the extents that belong to somebody.
+    pub(super) fn taken(&self) -> u64 {
+        u64::from(self.lock().taken) * EXTENT
+    }
+
+    /// Bytes of all extents.
+    pub(super) fn size(&self) -> u64 {
+        u64::from(self.count) * EXTENT
+    }
+
+    /// Gives the disk space of one free extent back, if more than [`KEEP`] have any. Says whether
+    /// there was one. Blocks: for I/O threads.
+    pub(super) fn punch_one(&self) -> bool {
+        let Some(number) = self.surplus() else { return false };
+        let (file, offset) = self.place(number);
+        // A file system that cannot punch keeps the space; the extent is as free as before.
+        let punched = file.punch(offset, EXTENT).is_ok();
+        let mut places = self.lock();
+        match punched {
+            true => _ = places.clean.insert(number),
+            false => _ = places.used.insert(number),
+        }
+        punched
+    }
+
+    fn surplus(&self) -> Option<u32> {
+        let mut places = self.lock();
+        if places.used.len() <= KEEP { None } else { places.used.pop_last() }
+    }
+
+    fn place(&self, number: u32) -> (&dyn SegmentFile, u64) {
+        let files = self.files.len() as u32;
+        (&*self.files[(number % files) as usize], u64::from(number / files) * EXTENT)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().expect("nothing panics under this lock")
+    }
+}
+
+impl Extent {
+    /// The file it lies in and its first byte there.
+    pub(super) fn place(&self) -> (&dyn SegmentFile, u64) {
+        self.owner.place(self.number)
+    }
+}
+
+impl Drop for Extent {
+    fn drop(&mut self) {
+        let mut places = self.owner.lock();
+        places.taken -= 1;
+        places.used.insert(self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::doubles::MemoryFile;
+    use super::*;
+
+    fn extents(files: usize, size_max: u64) -> Arc<Extents> {
+        let files = (0..files).map(|_| Box::new(MemoryFile::default()) as Box<dyn SegmentFile>);
+        Arc::new(Extents::new(files.collect(), size_max))
+    }
+
+    #[test]
+    fn the_limit_holds_and_freed_extents_come_back_lowest_first() {
+        let extents = extents(2, 3 * EXTENT + 5);
+        let mut taken: Vec<Extent> = std::iter::from_fn(|| extents.take()).collect();
+        assert_eq!(taken.iter().map(|extent| extent.number).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!((extents.taken(), extents.size()), (3 * EXTENT, 3 * EXTENT));
+        assert_eq!(taken[2].place().1, EXTENT, "the third is the second of the first file");
+        taken.remove(1);
+        taken.remove(0);
+        assert_eq!(extents.take().map(|extent| extent.number), Some(0));
+        drop(taken);
+        assert_eq!(extents.taken(), 0);
+    }
+
+    #[test]
+    fn disk_space_beyond_the_reserve_is_given_back_from_the_end() {
+        let extents = extents(1, 300 * EXTENT);
+        drop(std::iter::from_fn(|| extents.take()).collect::<Vec<_>>());
+        let mut punched = 0;
+        while extents.punch_one() {
+            punched += 1;
+        }
+        assert_eq!(punched, 300 - KEEP);
+        let all: Vec<Extent> = std::iter::from_fn(|| extents.take()).collect();
+        assert_eq!(all.len(), 300, "punched extents are still there");
+    }
+}

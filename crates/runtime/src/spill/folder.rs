@@ -1,0 +1,133 @@
+//! Spill folders themselves: whether they are fit for use, and making segment files in them.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use spillgate_core::units::ByteSize;
+
+use super::segment::{SegmentFile, write_all};
+
+/// Segment files in each folder. Plain choice: a file's inode lock is taken by one write at a time,
+/// and more threads than this rarely write at once.
+pub const SEGMENTS: usize = 4;
+
+/// `f_type` of tmpfs and ramfs (`linux/magic.h`).
+const MEMORY_FILE_SYSTEMS: [i64; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// Something about a folder that is allowed but probably not meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Warning {
+    /// It is on a file system in memory: what spills there leaves the budget, not the memory.
+    InMemory(PathBuf),
+    /// Its file system has less room than its share of `size_max`.
+    Small {
+        /// The folder.
+        folder: PathBuf,
+        /// Free bytes there now.
+        free: ByteSize,
+        /// Its share.
+        share: ByteSize,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Warning::InMemory(folder) => {
+                write!(f, "spill folder {} is on a file system in memory", folder.display())
+            }
+            Warning::Small { folder, free, share } => {
+                let folder = folder.display();
+                write!(f, "spill folder {folder} has {free} free, less than its share of {share}")
+            }
+        }
+    }
+}
+
+/// Looks whether bodies can spill to `folder`, of which they will use up to `share` bytes.
+///
+/// # Errors
+/// It is missing, no folder, not ours to write, or full. The text names it.
+pub fn check_folder(folder: &Path, share: ByteSize) -> io::Result<Vec<Warning>> {
+    check(folder, share).map_err(|error| named(folder, &error))
+}
+
+fn check(folder: &Path, share: ByteSize) -> io::Result<Vec<Warning>> {
+    if !fs::metadata(folder)?.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    let probe = make(folder)?;
+    write_all(&probe, &[0; 4096], 0)?;
+    let mut warnings = Vec::new();
+    let about = rustix::fs::fstatfs(&probe)?;
+    if MEMORY_FILE_SYSTEMS.contains(&about.f_type) {
+        warnings.push(Warning::InMemory(folder.to_owned()));
+    }
+    let block = u64::try_from(about.f_bsize).unwrap_or(0);
+    let free = ByteSize::from_bytes(about.f_bavail.saturating_mul(block));
+    if free < share {
+        warnings.push(Warning::Small { folder: folder.to_owned(), free, share });
+    }
+    // A file system that cannot punch holes is no error: spill space is then kept once it was used.
+    _ = probe.punch(0, 4096);
+    Ok(warnings)
+}
+
+/// A new file in `folder`, without a name.
+pub(super) fn make_segment(folder: &Path) -> io::Result<File> {
+    make(folder).map_err(|error| named(folder, &error))
+}
+
+/// `create_new` neither follows a link nor opens what somebody else has put there.
+fn make(folder: &Path) -> io::Result<File> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let path = folder.join(format!("spillgate-{}-{number}.spill", std::process::id()));
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
+}
+
+fn named(folder: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("spill folder {}: {error}", folder.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_cannot_be_used_is_named() {
+        let scratch = tempfile::tempdir().expect("a scratch folder");
+        let file = scratch.path().join("file");
+        fs::write(&file, b"x").expect("a file");
+        for (path, kind) in [
+            (file, io::ErrorKind::NotADirectory),
+            (scratch.path().join("missing"), io::ErrorKind::NotFound),
+        ] {
+            let error = check_folder(&path, ByteSize::ZERO).expect_err("not fit for use");
+            assert_eq!(error.kind(), kind);
+            assert!(error.to_string().contains(&*path.to_string_lossy()), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_segment_leaves_no_name_behind() {
+        let scratch = tempfile::tempdir().expect("a scratch folder");
+        let warnings = check_folder(scratch.path(), ByteSize::from_bytes(u64::MAX));
+        assert!(matches!(&*warnings.expect("fit for use"), [.., Warning::Small { .. }]));
+        let _segment = make_segment(scratch.path()).expect("a segment");
+        assert_eq!(fs::read_dir(scratch.path()).expect("readable").count(), 0);
+    }
+
+    #[test]
+    fn a_folder_in_memory_is_told() {
+        let warnings = check_folder(Path::new("/dev/shm"), ByteSize::ZERO);
+        assert_eq!(warnings.expect("every Linux has this mount"), [Warning::InMemory(PathBuf::from("/dev/shm"))]);
+    }
+}

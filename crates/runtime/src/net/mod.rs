@@ -1,4 +1,6 @@
 //! Sockets.
 
+pub mod admin;
+pub mod control_socket;
 pub mod listen;
 pub mod stream;

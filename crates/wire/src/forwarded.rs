@@ -96,8 +96,8 @@ impl Traceparent {
     pub const SIZE: usize = 55;
 
     /// Read a value. `None` where it is invalid (the request then starts a trace of its own): not
-    /// lower-case hex, an id of zeros, version `ff`, or another size than version 00 has. Of a later
-    /// version the part is read that version 00 knows.
+    /// lower-case hex, an id of zeros, version `ff`, or another size than version 00 has. Of a
+    /// later version the part is read that version 00 knows.
     pub fn parse(value: &[u8]) -> Option<Traceparent> {
         let (known, rest) = value.split_at_checked(Self::SIZE)?;
         let [version] = hex_bytes(&known[..2])?;

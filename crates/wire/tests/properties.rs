@@ -75,6 +75,9 @@ fn write_framing(out: &mut Vec<u8>, framing: Framing) {
     }
 }
 
+/// Bytes that mean something somewhere.
+const HOSTILE: &[u8] = b"\r\n\0 \t:,;a5-_\x7f\x80/?#@";
+
 /// Grow `seen` to each of the cuts in turn, then to the whole.
 fn cut_points(len: usize, cuts: &[Index]) -> Vec<usize> {
     let mut points: Vec<usize> = cuts.iter().map(|cut| cut.index(len)).collect();
@@ -189,7 +192,7 @@ proptest! {
     #[test]
     fn damaged_messages_are_survived(
         request in request(),
-        damage in prop::collection::vec((any::<Index>(), select(b"\r\n\0 \t:,;a5-_\x7f\x80/?#@".to_vec())), 0..4),
+        damage in prop::collection::vec((any::<Index>(), select(HOSTILE)), 0..4),
         is_inserted in any::<bool>(),
     ) {
         let mut text = request.write();

@@ -1,8 +1,8 @@
 //! Request heads that must be understood, and what is understood of them.
 
-mod common;
+mod pieces;
 
-use common::{LIMITS, request_in_pieces};
+use pieces::{LIMITS, request_in_pieces};
 use spillgate_wire::http1::{
     Framing, HeadError, HeadLimits, Method, Name, RequestError, RequestHead, TargetForm, Version,
 };
@@ -220,6 +220,18 @@ fn empty_lines_before_and_bytes_after_do_not_count() {
     assert_eq!(head.bytes(), rest);
     head.clear();
     assert_eq!((head.path(), head.host(), head.fields().len()), (&b""[..], &b""[..], 0));
+}
+
+#[test]
+fn a_warm_head_keeps_its_memory() {
+    let mut head = RequestHead::new();
+    let large = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "A: b\r\n".repeat(100));
+    assert!(head.parse(large.as_bytes(), &LIMITS).is_ok());
+    let memory = head.bytes().as_ptr();
+    for text in [&b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"[..], b"G@T", large.as_bytes()] {
+        let _ = head.parse(text, &LIMITS);
+        assert_eq!(head.bytes().as_ptr(), memory);
+    }
 }
 
 #[test]

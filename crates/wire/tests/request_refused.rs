@@ -1,9 +1,9 @@
 //! Request heads that must be refused: whatever two readers could read differently, and whatever is
 //! no HTTP/1 at all. Each input is also fed in pieces, which must not change the verdict.
 
-mod common;
+mod pieces;
 
-use common::{LIMITS, request_in_pieces};
+use pieces::{LIMITS, request_in_pieces};
 use spillgate_wire::http1::{HeadError, RequestError, RequestHead};
 
 /// Check that each input is refused for that reason, whole and in pieces.

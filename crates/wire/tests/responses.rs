@@ -56,11 +56,20 @@ fn status_lines() {
     }
 }
 
+fn refuse(cases: &[(&str, ResponseError)]) {
+    for (text, error) in cases {
+        let verdict = parse(text.as_bytes(), |_| {});
+        assert_eq!(verdict, Err(*error), "{text:?}");
+        assert_eq!(error.status(), 502);
+        assert!(!error.reason().is_empty());
+    }
+}
+
 #[test]
-fn refused_heads() {
+fn refused_lines() {
     let head = ResponseError::Head;
     let line_end = |at| head(HeadError::LineEnd { at });
-    let cases: &[(&str, ResponseError)] = &[
+    refuse(&[
         ("HTTP/1.1 099 x\r\n\r\n", ResponseError::StatusLine),
         ("HTTP/1.1 20 x\r\n\r\n", ResponseError::StatusLine),
         ("HTTP/1.1 2000 x\r\n\r\n", ResponseError::StatusLine),
@@ -88,6 +97,13 @@ fn refused_heads() {
         ("HTTP/1.1 200 OK\r\n\u{e4}: b\r\n\r\n", head(HeadError::FieldName)),
         ("HTTP/1.1 200 OK\r\nA: b\0\r\n\r\n", head(HeadError::FieldValue)),
         ("HTTP/1.1 200 OK\r\nA: b\rSet-Cookie: c\r\n\r\n", head(HeadError::FieldValue)),
+    ]);
+}
+
+#[test]
+fn refused_framings() {
+    let head = ResponseError::Head;
+    refuse(&[
         (
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
             head(HeadError::LengthAndCoding),
@@ -120,13 +136,7 @@ fn refused_heads() {
             "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
             head(HeadError::CodingInOldVersion),
         ),
-    ];
-    for (text, error) in cases {
-        let verdict = parse(text.as_bytes(), |_| {});
-        assert_eq!(verdict, Err(*error), "{text:?}");
-        assert_eq!(error.status(), 502);
-        assert!(!error.reason().is_empty());
-    }
+    ]);
 }
 
 #[test]

@@ -47,7 +47,8 @@ pub enum Name {
 }
 
 impl Name {
-    /// The known name that `name`, a token, is in any mix of cases; [`Name::Other`] where it is none.
+    /// The known name that `name`, a token, is in any mix of cases; [`Name::Other`] where it is
+    /// none.
     #[inline]
     pub fn of(name: &[u8]) -> Name {
         match look_up(name) {
@@ -110,10 +111,10 @@ pub(super) fn look_up(name: &[u8]) -> (Name, Spelling) {
     (Name::Other, Spelling::Exact)
 }
 
-/// Is `name`, a token, the lower-case `text` of the same length but for case? Eight bytes at a time.
+/// Is `name`, a token, the lower-case `text` of the same length but for case? Eight bytes a time.
 ///
-/// Setting bit 5 makes a letter lower case. It also makes one of some other bytes, but none of those
-/// can stand in a token, except that `_` becomes 0x7f and `^` becomes `~`, which no known name has.
+/// Setting bit 5 makes a letter lower case. Of the other bytes of a token it changes two only: `_`
+/// becomes 0x7f and `^` becomes `~`, which no known name has.
 #[inline]
 fn same_token(name: &[u8], text: &[u8]) -> bool {
     let (words, rest) = name.as_chunks::<8>();

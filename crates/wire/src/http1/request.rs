@@ -309,8 +309,8 @@ impl RequestHead {
     }
 
     /// The protocols that the client asks to change to: the value of `Upgrade`, where `Connection`
-    /// names it. Not for HTTP/1.0, and not for `h2c`, which RFC 9113 took back and which would let a
-    /// client speak past us.
+    /// names it. Not for HTTP/1.0, and not for `h2c`, which RFC 9113 took back and which would let
+    /// a client speak past us.
     pub fn upgrade(&self) -> Option<&[u8]> {
         if !self.facts.upgrade_option || self.line.version == Version::Http10 {
             return None;

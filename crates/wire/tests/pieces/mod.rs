@@ -1,4 +1,4 @@
-//! What the tests share: the limits in use, and feeding an input in pieces.
+//! Feeds an input in pieces, under the default limits.
 
 use spillgate_wire::http1::{HeadLimits, RequestError, RequestHead};
 

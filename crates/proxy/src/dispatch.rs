@@ -304,7 +304,7 @@ impl<'a, 'r> Sending<'a, 'r> {
                 103 => pass_hints(&head, responder),
                 101 if self.outgoing.head.upgrade().is_some() => return Ok(head),
                 101..200 => return Err(Cause::Worker(WorkerFailure::Bad(BadResponse::Interim))),
-                503 if answer.get_other(REFUSAL_FIELD).is_some() => return Err(Cause::Refusal),
+                503 if answer.find(REFUSAL_FIELD).is_some() => return Err(Cause::Refusal),
                 _ => return Ok(head),
             }
         }

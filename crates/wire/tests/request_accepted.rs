@@ -204,8 +204,8 @@ fn fields_are_lent_as_they_came() {
     ];
     assert_eq!(fields, expected);
     assert_eq!(head.get(Name::XForwardedFor), Some(&b"1"[..]));
-    assert_eq!(head.get_other(b"list"), Some(&b"a, b \t c"[..]));
-    assert_eq!(head.get_other(b"lis"), None);
+    assert_eq!(head.find(b"list"), Some(&b"a, b \t c"[..]));
+    assert_eq!(head.find(b"lis"), None);
 }
 
 #[test]

@@ -51,7 +51,7 @@ fn status_lines() {
         accept(&format!("{line}\r\nA: b\r\n\r\n"), |head| {
             assert_eq!((head.status(), head.version()), (status, version), "{line}");
             assert_eq!(head.reason(), reason, "{line}");
-            assert_eq!(head.get_other(b"a"), Some(&b"b"[..]), "{line}");
+            assert_eq!(head.find(b"a"), Some(&b"b"[..]), "{line}");
         });
     }
 }

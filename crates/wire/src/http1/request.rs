@@ -332,7 +332,7 @@ impl RequestHead {
     }
 
     /// The value of the first field of that name, known or not, in any mix of cases.
-    pub fn get_other(&self, name: &[u8]) -> Option<&[u8]> {
+    pub fn find(&self, name: &[u8]) -> Option<&[u8]> {
         self.fields().first_other(name)
     }
 

@@ -280,7 +280,7 @@ impl<'a> ResponseHead<'a> {
     }
 
     /// The value of the first field of that name, known or not, in any mix of cases.
-    pub fn get_other(self, name: &[u8]) -> Option<&'a [u8]> {
+    pub fn find(self, name: &[u8]) -> Option<&'a [u8]> {
         self.fields().first_other(name)
     }
 }

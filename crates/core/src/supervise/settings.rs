@@ -11,7 +11,8 @@ pub struct Settings {
     /// Heartbeats further apart than this are a stall, for a worker that ever sent one
     /// (`WATCHDOG=1`). None: not watched. Default 5 s.
     pub heartbeat_time_max: Option<Duration>,
-    /// Longest time that a drained worker's running exchanges get before it is stopped. Default 30 s.
+    /// Longest time that a drained worker's running exchanges get before it is stopped all the
+    /// same. Default 30 s.
     pub drain_time_max: Duration,
     /// Time from SIGTERM to SIGKILL. Default 5 s (pool-hall's gentle stop).
     pub stop_time_max: Duration,

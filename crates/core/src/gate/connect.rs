@@ -19,6 +19,7 @@ impl Gate {
         self.pool.worker_mut(index).connections.closed(shard);
         self.settle(index);
         self.ask_waiting(index);
+        self.forget_if_gone(index);
     }
 
     /// Give the exchange at `place` a slot of the worker at `index`, where a connection has to be

@@ -44,6 +44,11 @@ impl Gate {
         }
         self.dispatch();
         self.ask_waiting(index);
+        self.forget_if_gone(index);
+    }
+
+    /// Forget the worker at `index` if it left and nothing of it is out.
+    pub(super) fn forget_if_gone(&mut self, index: usize) {
         if self.pool.worker(index).is_gone() {
             self.pool.remove(index);
             self.find_next_probe();
@@ -119,14 +124,15 @@ impl Gate {
             Some(Fault::Refused) => self.take_out(index, OutReason::Refused),
             Some(Fault::Refusal) => self.take_out(index, OutReason::Refusal),
             Some(Fault::Stuck) => self.take_out(index, OutReason::Stuck),
-            Some(Fault::Reset) => {
-                // A connect probe cannot see a worker that accepts and breaks off, again and again.
-                if !self.count_failure(index) {
-                    self.take_out(index, OutReason::Reset);
-                }
-            }
             Some(Fault::Error) => {
                 self.count_failure(index);
+            }
+            Some(Fault::Reset) => {
+                // A connect probe cannot see a worker that accepts and breaks off, again and again.
+                let ejected = self.count_failure(index);
+                if !ejected {
+                    self.take_out(index, OutReason::Reset);
+                }
             }
         }
     }

@@ -190,7 +190,8 @@ pub enum Change {
     Down,
     /// No new exchanges; running ones end. Taken back by `Ready`.
     Drain,
-    /// It is no member any more. Forgotten when its last permit is back.
+    /// It is no member any more. Forgotten when its last permit is back and its last connection
+    /// closed.
     Leave,
 }
 
@@ -201,7 +202,9 @@ pub enum Output {
     Grant(Grant),
     /// Tell this exchange that it is turned away.
     Shed(Shed),
-    /// Close one idle connection of `worker` on `shard`, then say [`Input::Closed`].
+    /// Close one idle connection of `worker` on `shard`, one to an earlier process first, then say
+    /// [`Input::Closed`]. Where none is left, its end was told already, and telling it once more is
+    /// safe: at worst the gate knows of one connection too few until that one is used or closed.
     CloseIdle {
         /// Whose connection.
         worker: WorkerId,

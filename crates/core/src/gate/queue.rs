@@ -7,8 +7,9 @@
 //!
 //! Absent: any decision. The queue does not know workers, limits or the time.
 //!
-//! Invariants: each list holds every waiting exchange once, sorted by its key, equals in the order
-//! in which they came; `bounded` counts those that count against `queue_len_max`.
+//! Invariants: each list holds every waiting exchange once, sorted by its key; equals in the order in
+//! which they came, but one that comes back before them, for it was served before them; `bounded`
+//! counts those that count against `queue_len_max`.
 
 use std::collections::BTreeMap;
 
@@ -207,15 +208,15 @@ impl Queue {
         self.nodes[place as usize].links[order as usize] = Link { before, after };
     }
 
-    /// After whom `place` belongs. A retry is older than most, so it is looked for from the head.
+    /// After whom `place` belongs. A retry is older than most, so its place is sought from the head.
     fn predecessor(&self, order: Order, place: Place) -> Place {
         let key = self.key(order, place);
         let list = self.lists[order as usize];
         let mut before = list.tail;
-        if self.get(place).retry && before != NONE && self.key(order, before) > key {
+        if self.get(place).retry && before != NONE && self.key(order, before) >= key {
             before = NONE;
             let mut at = list.head;
-            while self.key(order, at) <= key {
+            while self.key(order, at) < key {
                 before = at;
                 at = self.nodes[at as usize].links[order as usize].after;
             }
@@ -304,10 +305,10 @@ mod tests {
         {
             queue.push(waiter(ticket, since, retry));
         }
-        assert_eq!((tickets(&queue), queue.bounded()), (vec![1, 2, 4, 3], 3));
+        assert_eq!((tickets(&queue), queue.bounded()), (vec![1, 4, 2, 3], 3));
         queue.push(waiter(5, 5, true));
         queue.push(waiter(6, 40, true));
-        assert_eq!(tickets(&queue), [5, 1, 2, 4, 3, 6]);
+        assert_eq!(tickets(&queue), [5, 1, 4, 2, 3, 6]);
         queue.check_invariants();
     }
 

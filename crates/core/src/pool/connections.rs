@@ -52,6 +52,11 @@ impl Connections {
         self.shards.get(usize::from(shard.0)).map_or(0, |on| on.idle)
     }
 
+    /// Is there none left whose end is yet to be told?
+    pub(crate) fn are_gone(&self) -> bool {
+        self.open == 0 && self.shards.iter().all(|on| on.stale == 0)
+    }
+
     /// A new one is opened, for use.
     pub(crate) fn open_one(&mut self) {
         self.open += 1;

@@ -64,7 +64,8 @@ impl Worker {
 
     /// Is nothing of it out, so that it can be forgotten?
     pub(crate) fn is_gone(&self) -> bool {
-        self.leaving && self.permits == 0 && !self.probing.is_running()
+        let is_quiet = self.permits == 0 && !self.probing.is_running();
+        self.leaving && is_quiet && self.connections.are_gone()
     }
 
     /// Its stuck slots are free again.

@@ -1,5 +1,12 @@
 //! Scripts of inputs and times in, outputs out; invariants after each step.
 
+mod connections;
+mod limits;
+mod queueing;
+mod script;
+mod workers;
+mod worlds;
+
 use crate::time::Duration;
 use crate::units::{Ratio, Slots};
 

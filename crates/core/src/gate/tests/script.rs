@@ -1,0 +1,207 @@
+//! Runs a script against a gate.
+//!
+//! One step a line: `MILLISECONDS VERB ARGUMENTS -> OUTPUT; OUTPUT`. Every output must be named.
+//! `timeout` may come only at the very moment that the gate asks for, and no step may pass over one.
+//!
+//! Verbs: `up`, `join`, `supervised`, `ready`, `down`, `drain`, `leave` with workers; `arrive T` with
+//! `s=SHARD`, `since=MS`, `received=MS`, `unsent=W,W` or `sent=W,W` with `deaths=N`, `charged=N`;
+//! `ok`, `shut` (success, connection closed), `ignore`, `error`, `refused`, `reset`, `refusal`,
+//! `stuck` with a ticket that has a permit; `abandon T`; `closed W S`; `healthy W`, `unhealthy W`;
+//! `shutdown`. `up` is a supervised worker that is ready, and its outputs are not looked at.
+
+use std::collections::BTreeMap;
+
+use crate::gate::trace::words;
+use crate::gate::{
+    Arrival, Attempt, Change, Fate, Fault, Gate, Input, Outcome, Output, Permit, Probed, Returned,
+    Settings, Tried,
+};
+use crate::id::{ShardId, Ticket, WorkerId};
+use crate::time::Instant;
+
+/// Run `script` against a gate with these settings.
+#[track_caller]
+pub(super) fn check(settings: &Settings, script: &str) -> Gate {
+    let mut runner = Runner {
+        gate: Gate::new(settings.clone(), Instant::ZERO),
+        held: BTreeMap::new(),
+        probes: BTreeMap::new(),
+    };
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let (step, expected) = line.split_once("->").unwrap_or((line, ""));
+        let expected: Vec<_> =
+            expected.split(';').map(str::trim).filter(|output| !output.is_empty()).collect();
+        let outputs = runner.step(step);
+        assert_eq!(outputs, expected, "in the step '{}'", step.trim());
+        runner.gate.check_invariants();
+    }
+    runner.gate
+}
+
+struct Runner {
+    gate: Gate,
+    held: BTreeMap<u64, Permit>,
+    probes: BTreeMap<u32, Option<Permit>>,
+}
+
+impl Runner {
+    fn step(&mut self, step: &str) -> Vec<String> {
+        let words: Vec<_> = step.split_ascii_whitespace().collect();
+        let [moment, verb, arguments @ ..] = words.as_slice() else {
+            panic!("not a step: {step}");
+        };
+        let now = Instant::from_millis(number(moment));
+        let due = self.gate.poll_timeout().unwrap_or(Instant::FAR_FUTURE);
+        if *verb == "timeout" {
+            assert_eq!(due.as_nanos().div_ceil(1_000_000), number(moment), "the timer, {step}");
+            self.gate.handle_timeout(now);
+            return self.outputs();
+        }
+        assert!(due >= now, "a timer at {due:?} was passed over: {step}");
+        if *verb == "up" {
+            for worker in arguments {
+                self.member(worker, Change::JoinSupervised, now);
+                self.member(worker, Change::Ready, now);
+            }
+            self.outputs();
+            return Vec::new();
+        }
+        for input in self.inputs(verb, arguments) {
+            self.gate.handle(input, now);
+        }
+        self.outputs()
+    }
+
+    fn inputs(&mut self, verb: &str, arguments: &[&str]) -> Vec<Input> {
+        if let Some(change) = change(verb) {
+            let member = |id: &&str| Input::Member { worker: worker(id), change };
+            return arguments.iter().map(member).collect();
+        }
+        let input = match verb {
+            "arrive" => Input::Arrive(arrival(arguments)),
+            "abandon" => Input::Abandon(Ticket(number(arguments[0]))),
+            "closed" => {
+                let shard = ShardId(number(arguments[1]) as u16);
+                Input::Closed { worker: worker(arguments[0]), shard }
+            }
+            "healthy" | "unhealthy" => {
+                let worker = worker(arguments[0]);
+                let permit = self.probes.remove(&worker.0).expect("a probe is under way");
+                Input::Probed(Probed { worker, healthy: verb == "healthy", permit })
+            }
+            "shutdown" => Input::Drain,
+            _ => {
+                let (outcome, fault, connection) = end(verb);
+                let ticket = number(arguments[0]);
+                let permit = self.held.remove(&ticket).expect("the ticket has a permit");
+                Input::Return(Returned { permit, outcome, fault, connection })
+            }
+        };
+        vec![input]
+    }
+
+    fn member(&mut self, id: &str, change: Change, now: Instant) {
+        self.gate.handle(Input::Member { worker: worker(id), change }, now);
+    }
+
+    fn outputs(&mut self) -> Vec<String> {
+        let mut texts = Vec::new();
+        while let Some(output) = self.gate.poll_output() {
+            texts.push(self.take(output));
+        }
+        texts
+    }
+
+    /// An output as scripts name it; permits are put aside.
+    fn take(&mut self, output: Output) -> String {
+        match output {
+            Output::Grant(grant) => {
+                let (ticket, worker) = (grant.ticket.0, grant.permit.worker().0);
+                self.held.insert(ticket, grant.permit);
+                let waited = match grant.wait.as_millis() {
+                    0 => String::new(),
+                    millis => format!(" waited {millis}"),
+                };
+                format!("grant {ticket} {worker} {}{waited}", words::connection(grant.connection))
+            }
+            Output::Shed(shed) => {
+                let retry = match shed.retry_after {
+                    Some(after) if !after.is_zero() => format!(" retry {}", after.as_millis()),
+                    _ => String::new(),
+                };
+                format!("shed {} {}{retry}", shed.ticket.0, words::reason(shed.reason))
+            }
+            Output::CloseIdle { worker, shard } => format!("close {} {}", worker.0, shard.0),
+            Output::Probe(probe) => {
+                let slot = if probe.permit.is_some() { " slot" } else { "" };
+                let text = format!("probe {} {}{slot}", probe.worker.0, words::kind(probe.kind));
+                self.probes.insert(probe.worker.0, probe.permit);
+                text
+            }
+            Output::State { worker, state } => {
+                format!("state {} {}", worker.0, words::state(state))
+            }
+        }
+    }
+}
+
+fn number(word: &str) -> u64 {
+    word.parse().unwrap_or_else(|_| panic!("not a number: {word}"))
+}
+
+fn worker(word: &str) -> WorkerId {
+    WorkerId(number(word) as u32)
+}
+
+fn change(verb: &str) -> Option<Change> {
+    Some(match verb {
+        "join" => Change::Join,
+        "supervised" => Change::JoinSupervised,
+        "ready" => Change::Ready,
+        "down" => Change::Down,
+        "drain" => Change::Drain,
+        "leave" => Change::Leave,
+        _ => return None,
+    })
+}
+
+fn end(verb: &str) -> (Outcome, Option<Fault>, Fate) {
+    match verb {
+        "ok" => (Outcome::Success, None, Fate::Kept),
+        "shut" => (Outcome::Success, None, Fate::Closed),
+        "ignore" => (Outcome::Ignore, None, Fate::Kept),
+        "error" => (Outcome::Success, Some(Fault::Error), Fate::Kept),
+        "refused" => (Outcome::Ignore, Some(Fault::Refused), Fate::Closed),
+        "reset" => (Outcome::Ignore, Some(Fault::Reset), Fate::Closed),
+        "refusal" => (Outcome::Overload, Some(Fault::Refusal), Fate::Kept),
+        "stuck" => (Outcome::Overload, Some(Fault::Stuck), Fate::Closed),
+        _ => panic!("not a verb: {verb}"),
+    }
+}
+
+fn arrival(arguments: &[&str]) -> Arrival {
+    let named = |name: &str| {
+        let values = arguments.iter().filter_map(|argument| argument.split_once('='));
+        values.filter(|(key, _)| *key == name).map(|(_, value)| value).next()
+    };
+    let count = |name: &str| named(name).map_or(0, number);
+    let tried = |workers: &str| {
+        let mut tried = Tried::default();
+        workers.split(',').for_each(|id| tried.insert(worker(id)));
+        (tried.deaths, tried.charged) = (count("deaths") as u8, count("charged") as u8);
+        tried
+    };
+    let attempt = match (named("unsent"), named("sent")) {
+        (Some(workers), _) => Attempt::Unsent(tried(workers)),
+        (_, Some(workers)) => Attempt::Sent(tried(workers)),
+        _ => Attempt::First,
+    };
+    let far = |name: &str| named(name).map(|millis| Instant::from_millis(number(millis)));
+    Arrival {
+        ticket: Ticket(number(arguments[0])),
+        shard: ShardId(count("s") as u16),
+        since: far("since").unwrap_or(Instant::FAR_FUTURE),
+        received: far("received").unwrap_or(Instant::FAR_FUTURE),
+        attempt,
+    }
+}

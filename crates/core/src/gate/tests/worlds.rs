@@ -1,0 +1,373 @@
+//! Random worlds: shards that get their mail late, workers that die, close and refuse at any moment.
+//!
+//! The world keeps its own books of what physically is: every exchange that asks is answered once,
+//! no worker ever sees more connections than it may, nobody is passed over, and the timer moves on.
+//! The gate checks its own invariants after every step.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use proptest::prelude::*;
+
+use crate::gate::{
+    Arrival, Attempt, Change, Connection, Fate, Fault, Gate, Input, Outcome, Output, Permit,
+    Probed, Returned, Settings, Tried,
+};
+use crate::id::{ShardId, Ticket, WorkerId};
+use crate::pool::State;
+use crate::rng::Rng;
+use crate::time::{Duration, Instant};
+use crate::units::Slots;
+
+use super::settings;
+
+const SHARDS: u64 = 3;
+const WORKERS: u64 = 5;
+const STEPS: usize = 600;
+
+/// A connection: to which process of its worker.
+type Process = u32;
+
+struct Running {
+    arrival: Arrival,
+    permit: Permit,
+    process: Process,
+}
+
+enum Mail {
+    Grant(Running, Connection),
+    CloseIdle(WorkerId),
+}
+
+#[derive(Default)]
+struct Shard {
+    mail: VecDeque<Mail>,
+    idle: BTreeMap<u32, Vec<Process>>,
+    running: Vec<Running>,
+}
+
+struct World {
+    gate: Gate,
+    settings: Settings,
+    rng: Rng,
+    /// Its shards say that they closed a connection even where they found none.
+    sloppy: bool,
+    now: Instant,
+    shards: Vec<Shard>,
+    waiting: BTreeMap<u64, Arrival>,
+    probes: Vec<(WorkerId, Option<Permit>)>,
+    processes: BTreeMap<u32, Process>,
+    /// Those who had a slot before this step.
+    reserved: BTreeSet<u64>,
+    tickets: u64,
+    draining: bool,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let slots = Slots::new(rng.below(3) as u32 + 1).expect("at least one");
+        let connections = slots.count() + rng.below(3) as u32;
+        let millis = |range: u64, rng: &mut Rng| Duration::from_millis(1 + rng.below(range));
+        let settings = Settings {
+            slots,
+            connections_max: Slots::new(connections).expect("at least one"),
+            queue_len_max: rng.below(12) as u32,
+            queue_wait_max: millis(400, &mut rng),
+            answer_within: (rng.below(2) == 0).then(|| millis(300, &mut rng)),
+            eject_after: rng.below(4) as u32,
+            eject_time: millis(200, &mut rng),
+            probe_interval: millis(50, &mut rng),
+            probe_exchange: rng.below(2) == 0,
+            probe_interval_up: (rng.below(2) == 0).then(|| millis(80, &mut rng)),
+            ..settings()
+        };
+        let gate = Gate::new(settings.clone(), Instant::ZERO);
+        World {
+            gate,
+            settings,
+            sloppy: rng.below(4) == 0,
+            rng,
+            now: Instant::ZERO,
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            waiting: BTreeMap::new(),
+            probes: Vec::new(),
+            processes: BTreeMap::new(),
+            reserved: BTreeSet::new(),
+            tickets: 0,
+            draining: false,
+        }
+    }
+
+    fn step(&mut self) {
+        self.pass_time();
+        match self.rng.below(100) {
+            0..30 => self.arrive(),
+            30..55 => self.deliver(),
+            55..75 => self.end_one(),
+            75..80 => self.abandon(),
+            80..85 => self.close_one(),
+            85..93 => self.answer_probe(),
+            93..99 => self.change_member(),
+            _ => self.handle(Input::Abandon(Ticket(u64::MAX))),
+        }
+    }
+
+    fn pass_time(&mut self) {
+        let until = self.now + Duration::from_micros(self.rng.below(20_000));
+        while let Some(at) = self.gate.poll_timeout().filter(|at| *at <= until) {
+            self.now = self.now.max(at);
+            self.reserved.clear();
+            self.gate.handle_timeout(self.now);
+            self.take_outputs();
+            let next = self.gate.poll_timeout();
+            assert!(next.is_none_or(|next| next > self.now), "the timer rings for ever");
+        }
+        self.now = until;
+    }
+
+    fn handle(&mut self, input: Input) {
+        let reserved = self.gate.queue.iter().filter(|waiter| waiter.reserved.is_some());
+        self.reserved = reserved.map(|waiter| waiter.ticket.0).collect();
+        // Shards cache their clocks: some inputs come with a moment that is past.
+        let early = Duration::from_micros(self.rng.below(500));
+        self.gate.handle(input, self.now - early);
+        self.take_outputs();
+    }
+
+    fn arrive(&mut self) {
+        let ticket = Ticket(self.tickets);
+        self.tickets += 1;
+        let shard = ShardId(self.rng.below(SHARDS) as u16);
+        let (since, received, attempt) = (self.now, self.now, Attempt::First);
+        self.ask(Arrival { ticket, shard, since, received, attempt });
+    }
+
+    fn ask(&mut self, arrival: Arrival) {
+        // The gate's clock may be behind that of the shard.
+        let since = arrival.since.min(self.gate.now);
+        let arrival = Arrival { since, ..arrival };
+        self.waiting.insert(arrival.ticket.0, arrival);
+        self.handle(Input::Arrive(arrival));
+    }
+
+    /// A shard opens its next letter.
+    fn deliver(&mut self) {
+        let number = self.rng.below(SHARDS) as usize;
+        let shard = &mut self.shards[number];
+        match shard.mail.pop_front() {
+            None => {}
+            Some(Mail::Grant(running, connection)) => {
+                let worker = running.permit.worker();
+                let idle = shard.idle.entry(worker.0).or_default();
+                let fit = idle.iter().position(|process| *process == running.process);
+                if connection == Connection::Idle {
+                    fit.map(|place| idle.remove(place));
+                }
+                shard.running.push(running);
+                self.check_connections(worker);
+            }
+            Some(Mail::CloseIdle(worker)) => {
+                let idle = shard.idle.entry(worker.0).or_default();
+                let process = self.processes[&worker.0];
+                let unfit = idle.iter().position(|idle| *idle != process).unwrap_or(0);
+                let closed = !idle.is_empty();
+                if closed {
+                    idle.remove(unfit);
+                }
+                if closed || self.sloppy {
+                    self.handle(Input::Closed { worker, shard: ShardId(number as u16) });
+                }
+            }
+        }
+    }
+
+    fn end_one(&mut self) {
+        let number = self.rng.below(SHARDS) as usize;
+        let running = self.shards[number].running.len() as u64;
+        if running == 0 {
+            return;
+        }
+        let index = self.rng.below(running) as usize;
+        let Running { arrival, permit, process } = self.shards[number].running.swap_remove(index);
+        let worker = permit.worker();
+        let (outcome, fault) = match self.rng.below(20) {
+            0 => (Outcome::Ignore, Some(Fault::Refused)),
+            1 => (Outcome::Ignore, Some(Fault::Reset)),
+            2 => (Outcome::Overload, Some(Fault::Refusal)),
+            3 => (Outcome::Overload, Some(Fault::Stuck)),
+            4..6 => (Outcome::Success, Some(Fault::Error)),
+            6 => (Outcome::Ignore, None),
+            _ => (Outcome::Success, None),
+        };
+        let broken = !matches!(fault, None | Some(Fault::Error | Fault::Refusal));
+        let kept = !broken && self.rng.below(4) > 0;
+        if kept {
+            self.shards[number].idle.entry(worker.0).or_default().push(process);
+        }
+        let connection = if kept { Fate::Kept } else { Fate::Closed };
+        self.handle(Input::Return(Returned { permit, outcome, fault, connection }));
+        let again = match fault {
+            Some(Fault::Refused) => Attempt::Unsent(tried(&arrival, worker, 0)),
+            Some(Fault::Reset) => Attempt::Sent(tried(&arrival, worker, 1)),
+            _ => return,
+        };
+        self.ask(Arrival { attempt: again, ..arrival });
+    }
+
+    fn abandon(&mut self) {
+        let place = self.rng.below(self.waiting.len() as u64) as usize;
+        if let Some(ticket) = self.waiting.keys().nth(place).copied() {
+            self.waiting.remove(&ticket);
+            self.handle(Input::Abandon(Ticket(ticket)));
+        }
+    }
+
+    /// A worker, or a shard by itself, closes an idle connection.
+    fn close_one(&mut self) {
+        let number = self.rng.below(SHARDS) as usize;
+        let worker = self.rng.below(WORKERS) as u32;
+        let idle = self.shards[number].idle.entry(worker).or_default();
+        if idle.pop().is_some() {
+            let (worker, shard) = (WorkerId(worker), ShardId(number as u16));
+            self.handle(Input::Closed { worker, shard });
+        }
+    }
+
+    fn answer_probe(&mut self) {
+        let place = self.rng.below(self.probes.len() as u64) as usize;
+        if place < self.probes.len() {
+            let (worker, permit) = self.probes.swap_remove(place);
+            let healthy = self.rng.below(3) > 0;
+            self.handle(Input::Probed(Probed { worker, healthy, permit }));
+        }
+    }
+
+    fn change_member(&mut self) {
+        let worker = WorkerId(self.rng.below(WORKERS) as u32);
+        let change = match self.rng.below(8) {
+            0 => Change::Join,
+            1 => Change::JoinSupervised,
+            2..5 => Change::Ready,
+            5 => Change::Down,
+            6 => Change::Drain,
+            _ => Change::Leave,
+        };
+        let known = self.gate.pool.find(worker).map(|index| self.gate.pool.worker(index));
+        let staying = known.filter(|worker| !worker.leaving);
+        let new_process = match change {
+            Change::Ready => staying.is_some_and(|worker| worker.state != State::Up),
+            Change::Down => known.is_some(),
+            Change::Join | Change::JoinSupervised => staying.is_none(),
+            Change::Drain | Change::Leave => false,
+        };
+        if new_process {
+            *self.processes.entry(worker.0).or_default() += 1;
+        }
+        self.handle(Input::Member { worker, change });
+    }
+
+    fn take_outputs(&mut self) {
+        let mut granted = Vec::new();
+        while let Some(output) = self.gate.poll_output() {
+            match output {
+                Output::Grant(grant) => {
+                    let arrival = self.waiting.remove(&grant.ticket.0).expect("it asked");
+                    assert_eq!(grant.shard, arrival.shard);
+                    let worker = grant.permit.worker();
+                    granted.push((arrival, worker));
+                    let process = self.processes[&worker.0];
+                    let running = Running { arrival, permit: grant.permit, process };
+                    let mail = Mail::Grant(running, grant.connection);
+                    self.shards[usize::from(grant.shard.0)].mail.push_back(mail);
+                }
+                Output::Shed(shed) => {
+                    self.waiting.remove(&shed.ticket.0).expect("it asked");
+                }
+                Output::CloseIdle { worker, shard } => {
+                    self.shards[usize::from(shard.0)].mail.push_back(Mail::CloseIdle(worker));
+                }
+                Output::Probe(probe) => {
+                    let busy = self.probes.iter().any(|(worker, _)| *worker == probe.worker);
+                    assert!(!busy, "one probe at a time");
+                    self.probes.push((probe.worker, probe.permit));
+                }
+                Output::State { .. } => {}
+            }
+        }
+        self.gate.check_invariants();
+        assert_eq!(self.gate.queue.len(), self.waiting.len(), "who has no answer waits");
+        assert!(self.waiting.is_empty() || !self.draining);
+        granted.iter().for_each(|(arrival, worker)| self.check_order(arrival, *worker));
+    }
+
+    /// Nobody older waits who could have had this worker, unless it came after the decision.
+    fn check_order(&self, granted: &Arrival, worker: WorkerId) {
+        if self.reserved.contains(&granted.ticket.0) {
+            return;
+        }
+        let Some(index) = self.gate.pool.find(worker) else {
+            return;
+        };
+        for waiter in self.gate.queue.iter().filter(|waiter| waiter.reserved.is_none()) {
+            let passed_over =
+                waiter.since < granted.since && self.gate.pool.may_take(index, &waiter.tried);
+            assert!(!passed_over, "{:?} was passed over by {:?}", waiter.ticket, granted.ticket);
+        }
+    }
+
+    /// The worker's present process sees no more connections than it may.
+    fn check_connections(&self, worker: WorkerId) {
+        if self.sloppy {
+            return;
+        }
+        let process = self.processes[&worker.0];
+        let mut seen = 0;
+        for shard in &self.shards {
+            let running = shard.running.iter().filter(|running| running.permit.worker() == worker);
+            seen += running.filter(|running| running.process == process).count();
+            let idle = shard.idle.get(&worker.0).into_iter().flatten();
+            seen += idle.filter(|idle| **idle == process).count();
+        }
+        let most = self.settings.connections_max.count() as usize;
+        assert!(seen <= most, "{worker:?} sees {seen} connections");
+    }
+
+    /// Let everything come home; nothing may be left.
+    fn finish(&mut self) {
+        self.draining = true;
+        self.handle(Input::Drain);
+        while self.shards.iter().any(|shard| !shard.mail.is_empty() || !shard.running.is_empty()) {
+            self.deliver();
+            self.end_one();
+        }
+        while !self.probes.is_empty() {
+            self.answer_probe();
+        }
+        let view = self.gate.view(self.now);
+        let stuck: u32 = view.workers.iter().map(|worker| worker.stuck).sum();
+        assert_eq!((view.queue_len, view.in_flight), (0, stuck), "no permit is lost");
+    }
+}
+
+fn tried(arrival: &Arrival, worker: WorkerId, charge: u8) -> Tried {
+    let mut tried = arrival.attempt.tried();
+    tried.insert(worker);
+    tried.deaths = tried.deaths.saturating_add(charge);
+    tried.charged = tried.charged.saturating_add(charge);
+    tried
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn whatever_happens_the_books_balance(seed in any::<u64>()) {
+        let mut world = World::new(seed);
+        for worker in 0..WORKERS {
+            world.processes.insert(worker as u32, 0);
+            let (worker, change) = (WorkerId(worker as u32), Change::Join);
+            world.handle(Input::Member { worker, change });
+        }
+        (0..STEPS).for_each(|_| world.step());
+        world.finish();
+    }
+}

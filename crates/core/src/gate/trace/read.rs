@@ -1,0 +1,363 @@
+//! Reading a trace. A trace is a file, so it is hostile: a clear error with its line, no panic.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::{FromStr, SplitAsciiWhitespace};
+
+use crate::gate::{Arrival, Attempt, Change, Fate, Fault, Input, Outcome, Permit};
+use crate::gate::{Probed, Returned, Settings, Tried};
+use crate::id::{ShardId, Ticket, WorkerId};
+use crate::time::{Duration, Instant};
+use crate::units::{Ratio, Slots};
+
+use super::{HEADER, words};
+
+/// A trace that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// How the gate was set.
+    pub settings: Settings,
+    /// When it was made.
+    pub began: Instant,
+    /// What it was told.
+    pub steps: Vec<Step>,
+    /// What it said, as [`super::write_output`] writes it.
+    pub outputs: String,
+}
+
+/// One call of a gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Its line in the trace, from 1.
+    pub line: usize,
+    /// Its moment.
+    pub now: Instant,
+    kind: Kind,
+}
+
+/// An input with permits as numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    Timeout,
+    Arrive { ticket: Ticket, shard: ShardId, since: Instant, received: Instant, attempt: Attempt },
+    Abandon(Ticket),
+    Return { permit: u64, outcome: Outcome, fault: Option<Fault>, connection: Fate },
+    Closed { worker: WorkerId, shard: ShardId },
+    Probed { worker: WorkerId, healthy: bool, permit: Option<u64> },
+    Member { worker: WorkerId, change: Change },
+    Drain,
+}
+
+/// What is wrong with a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What was expected there.
+    pub cause: Cause,
+}
+
+/// What was expected in a line of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The first line of this format.
+    Header,
+    /// `set`, `begin`, `in`, `at` or `out`, in this order.
+    Record,
+    /// This field.
+    Field(&'static str),
+    /// The end of the line.
+    End,
+    /// A setting of this name with a value in its range, before `begin`.
+    Setting(&'static str),
+    /// A permit that the gate has granted and that is out.
+    Permit(u64),
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: ", self.line)?;
+        match self.cause {
+            Cause::Header => write!(f, "expected '{HEADER}'"),
+            Cause::Record => write!(f, "expected 'set', 'begin', 'in', 'at' or 'out' in order"),
+            Cause::Field(name) => write!(f, "expected the field '{name}'"),
+            Cause::End => write!(f, "expected the end of the line"),
+            Cause::Setting(name) => write!(f, "expected the setting '{name}' in its range"),
+            Cause::Permit(number) => write!(f, "permit {number} is not out"),
+        }
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+impl Trace {
+    /// Read a trace.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is not as the format says.
+    pub fn parse(text: &str) -> Result<Trace, ParseError> {
+        let mut lines = text.lines().zip(1..).map(|(text, line)| Fields::new(text, line));
+        let header = lines.next().filter(|first| first.text == HEADER);
+        header.ok_or(ParseError { line: 1, cause: Cause::Header })?;
+        let (settings, began) = parse_settings(&mut lines)?;
+        let mut trace = Trace { settings, began, steps: Vec::new(), outputs: String::new() };
+        for mut fields in lines {
+            match fields.word("record")? {
+                "in" => trace.steps.push(fields.input()?),
+                "at" => trace.steps.push(fields.timeout()?),
+                "out" => {
+                    trace.outputs.push_str(fields.text.trim_start_matches("out "));
+                    trace.outputs.push('\n');
+                    continue;
+                }
+                _ => return Err(fields.error(Cause::Record)),
+            }
+            fields.end()?;
+        }
+        Ok(trace)
+    }
+}
+
+impl Step {
+    /// The input of this step; none: it is the gate's timer. Permits are taken from `permits`, by
+    /// their numbers.
+    ///
+    /// # Errors
+    ///
+    /// [`Cause::Permit`] when the permit is not there.
+    pub fn input(&self, permits: &mut BTreeMap<u64, Permit>) -> Result<Option<Input>, ParseError> {
+        let mut take = |number: u64| {
+            let missing = ParseError { line: self.line, cause: Cause::Permit(number) };
+            permits.remove(&number).ok_or(missing)
+        };
+        let input = match self.kind.clone() {
+            Kind::Timeout => return Ok(None),
+            Kind::Arrive { ticket, shard, since, received, attempt } => {
+                Input::Arrive(Arrival { ticket, shard, since, received, attempt })
+            }
+            Kind::Abandon(ticket) => Input::Abandon(ticket),
+            Kind::Return { permit, outcome, fault, connection } => {
+                let permit = take(permit)?;
+                Input::Return(Returned { permit, outcome, fault, connection })
+            }
+            Kind::Closed { worker, shard } => Input::Closed { worker, shard },
+            Kind::Probed { worker, healthy, permit } => {
+                let permit = permit.map(take).transpose()?;
+                Input::Probed(Probed { worker, healthy, permit })
+            }
+            Kind::Member { worker, change } => Input::Member { worker, change },
+            Kind::Drain => Input::Drain,
+        };
+        Ok(Some(input))
+    }
+}
+
+/// The fields of one line.
+struct Fields<'a> {
+    text: &'a str,
+    words: SplitAsciiWhitespace<'a>,
+    line: usize,
+}
+
+impl<'a> Fields<'a> {
+    fn new(text: &'a str, line: usize) -> Self {
+        Fields { text, words: text.split_ascii_whitespace(), line }
+    }
+
+    fn error(&self, cause: Cause) -> ParseError {
+        ParseError { line: self.line, cause }
+    }
+
+    fn word(&mut self, name: &'static str) -> Result<&'a str, ParseError> {
+        self.words.next().ok_or(self.error(Cause::Field(name)))
+    }
+
+    fn number<T: FromStr>(&mut self, name: &'static str) -> Result<T, ParseError> {
+        self.word(name)?.parse().map_err(|_| self.error(Cause::Field(name)))
+    }
+
+    fn optional<T: FromStr>(&mut self, name: &'static str) -> Result<Option<T>, ParseError> {
+        match self.word(name)? {
+            words::NONE => Ok(None),
+            word => word.parse().map(Some).map_err(|_| self.error(Cause::Field(name))),
+        }
+    }
+
+    fn one_of<T: Copy>(
+        &mut self,
+        name: &'static str,
+        all: &[T],
+        word_of: fn(T) -> &'static str,
+    ) -> Result<T, ParseError> {
+        let word = self.word(name)?;
+        let found = all.iter().copied().find(|value| word_of(*value) == word);
+        found.ok_or(self.error(Cause::Field(name)))
+    }
+
+    fn end(&mut self) -> Result<(), ParseError> {
+        match self.words.next() {
+            None => Ok(()),
+            Some(_) => Err(self.error(Cause::End)),
+        }
+    }
+
+    fn instant(&mut self, name: &'static str) -> Result<Instant, ParseError> {
+        self.number(name).map(Instant::from_nanos)
+    }
+
+    fn worker(&mut self) -> Result<WorkerId, ParseError> {
+        self.number("worker").map(WorkerId)
+    }
+
+    fn shard(&mut self) -> Result<ShardId, ParseError> {
+        self.number("shard").map(ShardId)
+    }
+
+    fn timeout(&mut self) -> Result<Step, ParseError> {
+        let now = self.instant("now")?;
+        match self.word("timeout")? {
+            "timeout" => Ok(Step { line: self.line, now, kind: Kind::Timeout }),
+            _ => Err(self.error(Cause::Field("timeout"))),
+        }
+    }
+
+    fn input(&mut self) -> Result<Step, ParseError> {
+        let now = self.instant("now")?;
+        let kind = match self.word("verb")? {
+            "arrive" => Kind::Arrive {
+                ticket: self.number("ticket").map(Ticket)?,
+                shard: self.shard()?,
+                since: self.instant("since")?,
+                received: self.instant("received")?,
+                attempt: self.attempt()?,
+            },
+            "abandon" => Kind::Abandon(self.number("ticket").map(Ticket)?),
+            "return" => Kind::Return {
+                permit: self.number("permit")?,
+                outcome: self.one_of("outcome", &words::OUTCOMES, words::outcome)?,
+                fault: self.fault()?,
+                connection: self.one_of("fate", &words::FATES, words::fate)?,
+            },
+            "closed" => Kind::Closed { worker: self.worker()?, shard: self.shard()? },
+            "probed" => Kind::Probed {
+                worker: self.worker()?,
+                healthy: self.healthy()?,
+                permit: self.optional("permit")?,
+            },
+            "member" => Kind::Member {
+                worker: self.worker()?,
+                change: self.one_of("change", &words::CHANGES, words::change)?,
+            },
+            "drain" => Kind::Drain,
+            _ => return Err(self.error(Cause::Field("verb"))),
+        };
+        Ok(Step { line: self.line, now, kind })
+    }
+
+    fn attempt(&mut self) -> Result<Attempt, ParseError> {
+        match self.word("attempt")? {
+            "first" => Ok(Attempt::First),
+            "unsent" => self.tried().map(Attempt::Unsent),
+            "sent" => self.tried().map(Attempt::Sent),
+            _ => Err(self.error(Cause::Field("attempt"))),
+        }
+    }
+
+    fn tried(&mut self) -> Result<Tried, ParseError> {
+        let (deaths, charged) = (self.number("deaths")?, self.number("charged")?);
+        let workers: Result<Vec<u32>, _> = self.words.by_ref().map(str::parse).collect();
+        let workers = workers.map_err(|_| self.error(Cause::Field("tried workers")))?;
+        let mut tried = Tried::default();
+        (tried.deaths, tried.charged) = (deaths, charged);
+        workers.iter().rev().for_each(|worker| tried.insert(WorkerId(*worker)));
+        Ok(tried)
+    }
+
+    fn fault(&mut self) -> Result<Option<Fault>, ParseError> {
+        let ahead = self.words.clone().next();
+        if ahead == Some(words::NONE) {
+            self.words.next();
+            return Ok(None);
+        }
+        self.one_of("fault", &words::FAULTS, words::fault).map(Some)
+    }
+
+    fn healthy(&mut self) -> Result<bool, ParseError> {
+        match self.word("answer")? {
+            "healthy" => Ok(true),
+            "unhealthy" => Ok(false),
+            _ => Err(self.error(Cause::Field("answer"))),
+        }
+    }
+}
+
+fn parse_settings<'a>(
+    lines: &mut impl Iterator<Item = Fields<'a>>,
+) -> Result<(Settings, Instant), ParseError> {
+    let mut values = Values(BTreeMap::new());
+    let mut last = 1;
+    for mut fields in lines {
+        last = fields.line;
+        match fields.word("record")? {
+            "set" => {
+                let name = fields.word("name")?;
+                values.0.insert(name, fields.optional("value")?);
+                fields.end()?;
+            }
+            "begin" => {
+                let began = fields.instant("begin")?;
+                fields.end()?;
+                let settings = values.settings();
+                return settings.map(|settings| (settings, began)).map_err(|e| fields.error(e));
+            }
+            _ => return Err(fields.error(Cause::Record)),
+        }
+    }
+    Err(ParseError { line: last, cause: Cause::Record })
+}
+
+/// Settings as read, by name.
+struct Values<'a>(BTreeMap<&'a str, Option<u64>>);
+
+impl Values<'_> {
+    fn settings(&self) -> Result<Settings, Cause> {
+        Ok(Settings {
+            slots: self.slots("slots")?,
+            connections_max: self.slots("connections_max")?,
+            queue_len_max: self.count("queue_len_max")?,
+            queue_wait_max: self.duration("queue_wait_max")?,
+            answer_within: self.optional("answer_within")?,
+            answer_quantile: Ratio::from_ppm(self.count("answer_quantile")?),
+            start_hold_max: self.duration("start_hold_max")?,
+            retry_max: self.count("retry_max")?,
+            retry_budget: Ratio::from_ppm(self.count("retry_budget")?),
+            retry_budget_min: self.count("retry_budget_min")?,
+            eject_after: self.count("eject_after")?,
+            eject_time: self.duration("eject_time")?,
+            eject_keep_min: Ratio::from_ppm(self.count("eject_keep_min")?),
+            probe_interval: self.duration("probe_interval")?,
+            probe_exchange: self.count::<u8>("probe_exchange")? != 0,
+            probe_interval_up: self.optional("probe_interval_up")?,
+            probe_fall: self.count("probe_fall")?,
+        })
+    }
+
+    fn count<T: TryFrom<u64>>(&self, name: &'static str) -> Result<T, Cause> {
+        let value = self.0.get(name).copied().flatten();
+        value.and_then(|value| T::try_from(value).ok()).ok_or(Cause::Setting(name))
+    }
+
+    fn slots(&self, name: &'static str) -> Result<Slots, Cause> {
+        Slots::new(self.count(name)?).ok_or(Cause::Setting(name))
+    }
+
+    fn duration(&self, name: &'static str) -> Result<Duration, Cause> {
+        self.count(name).map(Duration::from_nanos)
+    }
+
+    fn optional(&self, name: &'static str) -> Result<Option<Duration>, Cause> {
+        let value = self.0.get(name).ok_or(Cause::Setting(name))?;
+        Ok(value.map(Duration::from_nanos))
+    }
+}

@@ -1,0 +1,104 @@
+//! The words of a trace: one for each value of the closed sets that inputs and outputs hold.
+//!
+//! Each function is exhaustive, so a value that is added anywhere must be given a word here; each
+//! list holds what can be read back.
+
+use crate::gate::{Change, Connection, Fate, Fault, Outcome, ProbeKind, Reason};
+use crate::pool::{OutReason, State};
+
+pub(in crate::gate) const NONE: &str = "-";
+
+pub(in crate::gate) const CHANGES: [Change; 6] = [
+    Change::Join,
+    Change::JoinSupervised,
+    Change::Ready,
+    Change::Down,
+    Change::Drain,
+    Change::Leave,
+];
+
+pub(in crate::gate) const OUTCOMES: [Outcome; 3] =
+    [Outcome::Success, Outcome::Overload, Outcome::Ignore];
+
+pub(in crate::gate) const FAULTS: [Fault; 5] =
+    [Fault::Refused, Fault::Reset, Fault::Refusal, Fault::Error, Fault::Stuck];
+
+pub(in crate::gate) const FATES: [Fate; 2] = [Fate::Kept, Fate::Closed];
+
+pub(in crate::gate) fn change(change: Change) -> &'static str {
+    match change {
+        Change::Join => "join",
+        Change::JoinSupervised => "join-supervised",
+        Change::Ready => "ready",
+        Change::Down => "down",
+        Change::Drain => "drain",
+        Change::Leave => "leave",
+    }
+}
+
+pub(in crate::gate) fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Success => "success",
+        Outcome::Overload => "overload",
+        Outcome::Ignore => "ignore",
+    }
+}
+
+pub(in crate::gate) fn fault(fault: Fault) -> &'static str {
+    match fault {
+        Fault::Refused => "refused",
+        Fault::Reset => "reset",
+        Fault::Refusal => "refusal",
+        Fault::Error => "error",
+        Fault::Stuck => "stuck",
+    }
+}
+
+pub(in crate::gate) fn fate(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Kept => "kept",
+        Fate::Closed => "closed",
+    }
+}
+
+pub(in crate::gate) fn connection(connection: Connection) -> &'static str {
+    match connection {
+        Connection::Idle => "idle",
+        Connection::New => "new",
+    }
+}
+
+pub(in crate::gate) fn kind(kind: ProbeKind) -> &'static str {
+    match kind {
+        ProbeKind::Connect => "connect",
+        ProbeKind::Exchange => "exchange",
+    }
+}
+
+pub(in crate::gate) fn reason(reason: Reason) -> &'static str {
+    match reason {
+        Reason::QueueFull => "queue-full",
+        Reason::QueueTimeout => "queue-timeout",
+        Reason::DeadlineUnmeetable => "deadline-unmeetable",
+        Reason::NoWorker => "no-worker",
+        Reason::StartHoldExpired => "start-hold-expired",
+        Reason::WorkerFailed => "worker-failed",
+        Reason::RetryBudget => "retry-budget",
+        Reason::Draining => "draining",
+    }
+}
+
+pub(in crate::gate) fn state(state: State) -> &'static str {
+    match state {
+        State::Starting => "starting",
+        State::Up => "up",
+        State::Out(OutReason::Refused) => "out-refused",
+        State::Out(OutReason::Reset) => "out-reset",
+        State::Out(OutReason::Refusal) => "out-refusal",
+        State::Out(OutReason::Stuck) => "out-stuck",
+        State::Out(OutReason::Probe) => "out-probe",
+        State::Out(OutReason::Ejected) => "out-ejected",
+        State::Draining => "draining",
+        State::Down => "down",
+    }
+}

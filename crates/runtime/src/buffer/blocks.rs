@@ -26,12 +26,22 @@ pub(super) struct Blocks {
 impl Blocks {
     /// Bytes of memory in use, filled or not.
     pub(super) fn held(&self) -> u64 {
-        (self.full.len() * BLOCK + self.tail_limit) as u64
+        self.full_len() + self.tail_limit as u64
+    }
+
+    /// Bytes in full blocks.
+    pub(super) fn full_len(&self) -> u64 {
+        (self.full.len() * BLOCK) as u64
+    }
+
+    /// Holds the tail nothing?
+    pub(super) fn tail_is_empty(&self) -> bool {
+        self.tail.is_empty()
     }
 
     /// The position after the last full block.
-    pub(super) fn full_end(&self) -> u64 {
-        self.start + (self.full.len() * BLOCK) as u64
+    fn full_end(&self) -> u64 {
+        self.start + self.full_len()
     }
 
     /// The position of the first byte of the tail.
@@ -81,6 +91,27 @@ impl Blocks {
         self.tail_start += BLOCK as u64;
         self.tail_limit = 0;
         self.full.push_back(std::mem::take(&mut self.tail));
+    }
+
+    /// Takes the tail away, to be written elsewhere. A tail that may hold nothing yet begins after it.
+    pub(super) fn take_tail(&mut self) -> Vec<u8> {
+        self.tail_start += self.tail.len() as u64;
+        self.tail_limit = 0;
+        std::mem::take(&mut self.tail)
+    }
+
+    /// Puts a tail back that was just taken.
+    pub(super) fn put_back(&mut self, tail: Vec<u8>) {
+        self.tail_start -= tail.len() as u64;
+        self.tail_limit = tail.capacity();
+        self.tail = tail;
+    }
+
+    /// Uses `memory`, which is empty, for the tail, which may hold nothing yet.
+    pub(super) fn adopt(&mut self, memory: Vec<u8>) {
+        debug_assert_eq!((self.tail_limit, memory.len()), (0, 0), "a tail is lost");
+        self.tail_limit = memory.capacity();
+        self.tail = memory;
     }
 
     /// The bytes from `position` to the end of its block; none if it is not in memory.

@@ -5,14 +5,19 @@
 //! response body is filled and read in turns; what was read is freed. Small bodies are one
 //! allocation, large ones blocks of 64 KiB.
 //!
+//! What does not fit into memory spills: a body beyond `body_memory_max`, and any body when the budget
+//! is short. Then only its last bytes are in memory, and it is read back piece by piece.
+//!
 //! A request body waits for the byte budget; a response body never does: it says that it is full,
 //! and its reader has to take something first. Everything that a buffer holds is given back when it
-//! is dropped, also in the middle of a wait.
+//! is dropped, also in the middle of a wait or a write.
 //!
 //! Absent: sockets, and any policy of how long to hold bytes back (the proxy's `deliver`).
 
 mod account;
 mod blocks;
+mod room;
+mod spilled;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -20,19 +25,15 @@ mod tests;
 use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use spillgate_core::budget::{COLLECT_WINDOW, Purpose, Side};
 
 use account::Account;
-use blocks::{BLOCK, Blocks};
+use blocks::Blocks;
+use room::Room;
+use spilled::{Place, Spilled};
 pub use storage::{Storage, StorageSettings, StorageView};
-
-/// The largest body that is one right-sized allocation and one charge.
-const SMALL_MAX: u64 = 16 * 1024;
-
-/// The smallest allocation for a body of unknown length.
-const SMALL_MIN: u64 = 1024;
 
 /// Unused memory below this is not worth an allocation and a lock at the end of a body.
 const FIT_MIN: u64 = 8 * 1024;
@@ -52,6 +53,19 @@ pub enum BufferError {
     SpillIo(io::ErrorKind),
 }
 
+impl BufferError {
+    /// A disk that is full for the operating system is as full as one that is full for us.
+    fn from_io(error: &io::Error) -> BufferError {
+        match error.kind() {
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge
+            | io::ErrorKind::WriteZero => BufferError::SpillFull,
+            kind => BufferError::SpillIo(kind),
+        }
+    }
+}
+
 /// One body. Made on the shard of its exchange; dropped at its end.
 #[derive(Debug)]
 pub struct Buffer {
@@ -59,20 +73,14 @@ pub struct Buffer {
     side: Side,
     known_len: Option<u64>,
     blocks: Blocks,
+    /// Some of it is, or is about to be, in the spill folders.
+    spilled: Option<Box<Spilled>>,
     len: u64,
     read: u64,
     finished: bool,
     relayed: bool,
-}
-
-/// What an append needs before it can go on.
-enum Room {
-    /// Nothing: there is room.
-    Made,
-    /// A charge that a request body may wait for.
-    Wait { bytes: u64, purpose: Purpose },
-    /// A reader that takes something.
-    Full,
+    /// The folder lost some of it: every later call fails alike.
+    failed: Option<BufferError>,
 }
 
 impl Buffer {
@@ -98,10 +106,12 @@ impl Buffer {
             side,
             known_len,
             blocks: Blocks::default(),
+            spilled: None,
             len: 0,
             read: 0,
             finished: false,
             relayed: false,
+            failed: None,
         }
     }
 
@@ -121,7 +131,8 @@ impl Buffer {
     pub fn try_append(&mut self, bytes: &[u8]) -> Result<usize, BufferError> {
         let mut done = 0;
         while done < bytes.len() {
-            if self.blocks.room() == 0 && !matches!(self.make_room(bytes.len() - done), Room::Made)
+            if self.blocks.room() == 0
+                && !matches!(self.make_room(bytes.len() - done, None)?, Room::Made)
             {
                 break;
             }
@@ -134,11 +145,13 @@ impl Buffer {
 
     /// Appends a prefix of `bytes` and says how long it is.
     ///
-    /// A request is pending while it waits for the budget. A response is never: 0 (for `bytes` that
-    /// are not empty) means that it is full until its reader has consumed something.
+    /// A request is pending while it waits for the budget or for its spill folder; a response only for
+    /// its folder. 0 (for `bytes` that are not empty) from a response means that it is full until its
+    /// reader has consumed something.
     ///
     /// # Errors
-    /// [`BufferError::Budget`]: waited longer than `body_wait_max`, or no body may be that large.
+    /// [`BufferError::Budget`]: waited longer than `body_wait_max`, or no body may be that large. The
+    /// others: the spill folders; the body is lost.
     pub fn poll_append(
         &mut self,
         cx: &mut Context<'_>,
@@ -149,14 +162,13 @@ impl Buffer {
             if done > 0 || bytes.is_empty() {
                 return Poll::Ready(Ok(done));
             }
-            match self.make_room(bytes.len()) {
+            match self.make_room(bytes.len(), Some(cx.waker()))? {
                 Room::Made => {}
                 Room::Full => return Poll::Ready(Ok(0)),
+                Room::Later => return Poll::Pending,
                 Room::Wait { bytes, purpose } => {
-                    match self.account.poll_charge(cx, bytes, purpose) {
-                        Poll::Pending => return Poll::Pending,
-                        Poll::Ready(false) => return Poll::Ready(Err(BufferError::Budget)),
-                        Poll::Ready(true) => {}
+                    if !ready!(self.account.poll_charge(cx, bytes, purpose)) {
+                        return Poll::Ready(Err(self.fail(BufferError::Budget)));
                     }
                 }
             }
@@ -174,23 +186,31 @@ impl Buffer {
         if self.side == Side::Intake && self.known_len.is_none() {
             self.account.complete();
         }
-        if self.account.charged() >= self.blocks.held() + FIT_MIN {
-            self.account.shrink_to(self.blocks.held());
+        let needed = self.needed();
+        if self.account.charged() >= needed + FIT_MIN {
+            self.account.shrink_to(needed);
         }
     }
 
-    /// The next unread bytes; empty when there are none now.
+    /// The next unread bytes; empty when there are none now. Pending while they are loaded.
     ///
     /// # Errors
     /// The spill folder failed; the body is lost.
-    pub fn poll_chunk(&mut self, _cx: &mut Context<'_>) -> Poll<Result<&[u8], BufferError>> {
+    pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<&[u8], BufferError>> {
+        ready!(self.poll_loaded(cx))?;
         Poll::Ready(Ok(self.chunk()))
     }
 
     /// The next unread bytes that are in memory; empty when there are none, or when they have to be
     /// loaded first ([`Buffer::poll_chunk`]).
     pub fn chunk(&self) -> &[u8] {
-        self.blocks.at(self.read).unwrap_or_default()
+        if let Some(bytes) = self.blocks.at(self.read) {
+            return bytes;
+        }
+        match self.spilled.as_ref().map(|spilled| spilled.at(self.read)) {
+            Some(Place::Memory(bytes)) => bytes,
+            _ => &[],
+        }
     }
 
     /// Marks the first `count` unread bytes as read. A response frees them.
@@ -201,6 +221,9 @@ impl Buffer {
         self.read += count as u64;
         if self.side == Side::Collect {
             self.blocks.free_before(self.read);
+            if self.spilled.as_mut().is_some_and(|spilled| spilled.free_before(self.read)) {
+                self.spilled = None;
+            }
             self.trim();
         }
     }
@@ -228,9 +251,9 @@ impl Buffer {
         self.len - self.read
     }
 
-    /// Is some of it in a spill folder?
+    /// Is some of it in a spill folder, or on its way there or back?
     pub fn is_spilled(&self) -> bool {
-        false
+        self.spilled.is_some()
     }
 
     /// Appends all of `bytes`, waiting as long as it takes. For request bodies: a response that is
@@ -252,76 +275,7 @@ impl Buffer {
     /// # Errors
     /// As [`Buffer::poll_chunk`]. Cancel: nothing is lost.
     pub async fn next_chunk(&mut self) -> Result<&[u8], BufferError> {
-        poll_fn(|cx| self.poll_chunk(cx).map_ok(|_| ())).await?;
+        poll_fn(|cx| self.poll_loaded(cx)).await?;
         Ok(self.chunk())
-    }
-
-    /// Makes room for at least one of `rest` bytes, if that is possible now.
-    fn make_room(&mut self, rest: usize) -> Room {
-        let roll = self.blocks.tail_limit() == BLOCK;
-        let limit = self.next_limit(rest, roll);
-        let tail = if roll { 0 } else { self.blocks.tail_limit() };
-        let held = self.blocks.held() + (limit - tail) as u64;
-        if held > self.account.charged() {
-            let (bytes, purpose) = self.wish(held - self.account.charged());
-            if !self.account.charge(bytes, purpose) {
-                return self.no_memory(bytes, purpose);
-            }
-        }
-        if roll {
-            self.blocks.roll();
-        }
-        self.blocks.grow(limit);
-        Room::Made
-    }
-
-    /// How large the tail should be next, or the first tail after it (`roll`).
-    fn next_limit(&self, rest: usize, roll: bool) -> usize {
-        let start = if roll { self.len } else { self.blocks.tail_start() };
-        let filled = self.len - start;
-        let known = self.known_len.map_or(0, |known| known.saturating_sub(start));
-        if known > filled {
-            return known.min(BLOCK as u64) as usize;
-        }
-        let wanted = filled + rest as u64;
-        if start > 0 || wanted > SMALL_MAX {
-            return BLOCK;
-        }
-        wanted.next_power_of_two().clamp(SMALL_MIN, SMALL_MAX) as usize
-    }
-
-    /// What to charge when `missing` more bytes of memory are needed.
-    fn wish(&self, missing: u64) -> (u64, Purpose) {
-        let charged = self.account.charged();
-        match (self.side, self.known_len) {
-            (Side::Intake, Some(known)) if charged == 0 => (missing.max(known), Purpose::Whole),
-            (Side::Intake, _) if charged == 0 => (missing.max(SMALL_MAX), Purpose::Step),
-            (Side::Intake, _) => (missing, Purpose::Step),
-            (Side::Collect, _) if charged + missing <= COLLECT_WINDOW.as_bytes() => {
-                (missing, Purpose::Window)
-            }
-            (Side::Collect, _) => (missing, Purpose::Growth),
-        }
-    }
-
-    /// The budget has said no.
-    fn no_memory(&mut self, bytes: u64, purpose: Purpose) -> Room {
-        if self.side == Side::Intake {
-            return Room::Wait { bytes, purpose };
-        }
-        if !self.relayed {
-            self.relayed = true;
-            self.account.storage.count_relay();
-        }
-        Room::Full
-    }
-
-    /// Gives back what a response holds no longer, in large steps so that locks stay rare.
-    fn trim(&mut self) {
-        let reserved = if self.finished { 0 } else { COLLECT_WINDOW.as_bytes() };
-        let keep = self.blocks.held().max(reserved);
-        if self.account.charged() >= keep + BLOCK as u64 {
-            self.account.shrink_to(keep);
-        }
     }
 }

@@ -19,7 +19,8 @@ use spillgate_core::time::{Duration, Instant};
 use spillgate_core::units::ByteSize;
 use tokio::sync::Notify;
 
-use crate::{clock, spill};
+use crate::clock;
+use crate::spill::{self, Spill};
 
 /// What the storage can be told before it starts.
 #[derive(Clone, Debug)]
@@ -43,6 +44,10 @@ pub struct StorageView {
     /// Response bodies so far that found neither memory nor spill space at least once, and were
     /// therefore read only as fast as their clients took them.
     pub relayed: u64,
+    /// Bodies of both kinds so far of which something was spilled.
+    pub spilled: u64,
+    /// The numbers of the spill folders, where there are any.
+    pub spill: Option<spill::View>,
 }
 
 /// The memory of all buffers. One per process, shared by all shards.
@@ -52,6 +57,10 @@ pub struct Storage {
     /// Rung when somebody begins to wait.
     waiting: Notify,
     relayed: AtomicU64,
+    spilled: AtomicU64,
+    pub(super) spill: Option<Arc<Spill>>,
+    /// What one body may hold in memory where there is a spill folder.
+    pub(super) body_memory_max: u64,
 }
 
 /// The state behind the lock.
@@ -80,21 +89,36 @@ pub(super) enum Answer {
 }
 
 impl Storage {
-    /// A storage of which nothing is used.
+    /// A storage of which nothing is used. Makes the spill files and starts their threads.
     ///
     /// # Errors
-    /// Those of the spill folders: missing, not writable, full.
+    /// Those of the spill folders: missing, not ours to write, full; settings out of range. The text
+    /// names the folder.
     pub fn new(settings: StorageSettings) -> io::Result<Arc<Storage>> {
+        let spill = settings.spill.as_ref().map(Spill::open).transpose()?;
+        Ok(Storage::over(&settings, spill))
+    }
+
+    /// The same over a spill that is there.
+    pub(super) fn over(settings: &StorageSettings, spill: Option<Spill>) -> Arc<Storage> {
         let budget = Budget::new(&budget::Settings {
             memory_max: settings.memory_max,
             body_memory_max: settings.body_memory_max,
             body_wait_max: settings.body_wait_max,
         });
-        Ok(Arc::new(Storage {
+        Arc::new(Storage {
             ledger: Mutex::new(Ledger { budget, next: 0, waiters: BTreeMap::new() }),
             waiting: Notify::new(),
             relayed: AtomicU64::new(0),
-        }))
+            spilled: AtomicU64::new(0),
+            spill: spill.map(Arc::new),
+            body_memory_max: settings.body_memory_max.as_bytes(),
+        })
+    }
+
+    /// What about the spill folders is allowed but probably not meant.
+    pub fn warnings(&self) -> &[spill::Warning] {
+        self.spill.as_ref().map_or(&[], |spill| spill.warnings())
     }
 
     /// The numbers, for metrics.
@@ -102,6 +126,8 @@ impl Storage {
         StorageView {
             budget: self.lock().budget.view(),
             relayed: self.relayed.load(Ordering::Relaxed),
+            spilled: self.spilled.load(Ordering::Relaxed),
+            spill: self.spill.as_ref().map(|spill| spill.view()),
         }
     }
 
@@ -208,6 +234,11 @@ impl Storage {
     /// Counts a response body that found no place.
     pub(super) fn count_relay(&self) {
         self.relayed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a body of which something is spilled.
+    pub(super) fn count_spill(&self) {
+        self.spilled.fetch_add(1, Ordering::Relaxed);
     }
 
     fn tell(&self, input: Input) {

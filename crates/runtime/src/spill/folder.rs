@@ -128,6 +128,9 @@ mod tests {
     #[test]
     fn a_folder_in_memory_is_told() {
         let warnings = check_folder(Path::new("/dev/shm"), ByteSize::ZERO);
-        assert_eq!(warnings.expect("every Linux has this mount"), [Warning::InMemory(PathBuf::from("/dev/shm"))]);
+        assert_eq!(
+            warnings.expect("every Linux has this mount"),
+            [Warning::InMemory(PathBuf::from("/dev/shm"))]
+        );
     }
 }

@@ -20,6 +20,7 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -75,7 +76,7 @@ pub(crate) struct Spill {
 /// The extents of one body, in the order of its bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Chain {
-    extents: std::collections::VecDeque<Arc<Extent>>,
+    extents: VecDeque<Arc<Extent>>,
 }
 
 impl Spill {
@@ -174,7 +175,7 @@ impl Drop for Spill {
 }
 
 impl Chain {
-    /// Holds it nothing?
+    /// Does it hold nothing?
     pub(crate) fn is_empty(&self) -> bool {
         self.extents.is_empty()
     }
@@ -182,11 +183,6 @@ impl Chain {
     /// Frees the first extent.
     pub(crate) fn drop_first(&mut self) {
         self.extents.pop_front();
-    }
-
-    /// Frees all of them.
-    pub(crate) fn clear(&mut self) {
-        self.extents.clear();
     }
 
     /// Where `len` bytes at `offset` lie.

@@ -1,5 +1,7 @@
 //! Buffers against real storage: bytes by position, waits, failures.
 
+mod spilling;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
@@ -18,14 +20,17 @@ fn body(seed: u64, from: u64, len: usize) -> Vec<u8> {
     (from..from + len as u64).map(|position| byte_at(seed, position)).collect()
 }
 
-fn storage(memory: u64, body_memory: u64) -> Arc<Storage> {
-    Storage::new(StorageSettings {
+fn settings(memory: u64, body_memory: u64) -> StorageSettings {
+    StorageSettings {
         memory_max: ByteSize::from_bytes(memory),
         body_memory_max: ByteSize::from_bytes(body_memory),
         body_wait_max: Duration::from_secs(5),
         spill: None,
-    })
-    .expect("a storage without folders")
+    }
+}
+
+fn storage(memory: u64, body_memory: u64) -> Arc<Storage> {
+    Storage::new(settings(memory, body_memory)).expect("a storage without folders")
 }
 
 /// A waker that counts.
@@ -155,4 +160,52 @@ fn who_waits_too_long_is_shed() {
     let mut large = Buffer::request(&storage, Some(80 << 10));
     assert_eq!(large.poll_append(&mut cx, &piece), Poll::Ready(Err(BufferError::Budget)));
     assert!(until > Instant::ZERO);
+}
+
+#[test]
+fn memory_is_charged_as_it_is_needed() {
+    // Known length, appended bytes, bytes charged then.
+    for (known, len, charged) in [
+        (Some(1), 1, 1),
+        (Some(10_000), 10_000, 10_000),
+        (Some(70_000), 1, 70_000),
+        (Some(70_000), 70_000, 70_000),
+        (None, 1, 16 << 10),
+        (None, 16 << 10, 16 << 10),
+        (None, 20_000, 64 << 10),
+        (None, 70_000, 128 << 10),
+    ] {
+        let storage = storage(64 << 20, 1 << 20);
+        let mut buffer = Buffer::request(&storage, known);
+        assert_eq!(storage.view().budget.intake, ByteSize::ZERO);
+        assert_eq!(buffer.try_append(&body(1, 0, len)), Ok(len));
+        assert_eq!(storage.view().budget.intake.as_bytes(), charged, "{known:?} {len}");
+        buffer.finish();
+        let kept = storage.view().budget.intake.as_bytes();
+        assert!(kept <= (len as u64 + FIT_MIN).max(known.unwrap_or(0)), "{known:?} {len} {kept}");
+    }
+}
+
+#[test]
+fn a_finished_response_keeps_what_it_holds() {
+    let storage = storage(64 << 20, 1 << 20);
+    let mut buffer = Buffer::response(&storage);
+    assert_eq!(storage.view().budget.collect, ByteSize::from_kib(64), "the window is reserved");
+    assert_eq!(buffer.try_append(&body(1, 0, 10_000)), Ok(10_000));
+    assert_eq!(storage.view().budget.collect, ByteSize::from_kib(64));
+    buffer.finish();
+    assert_eq!(storage.view().budget.collect, ByteSize::from_kib(16));
+    read_and_check(&mut buffer, 1, 0, 10_000);
+}
+
+#[test]
+fn without_a_folder_a_large_request_stays_in_memory_if_it_can() {
+    let storage = storage(10 << 20, 1 << 20);
+    for known in [Some(5 << 20), None] {
+        let mut buffer = Buffer::request(&storage, known);
+        let bytes = body(1, 0, 5 << 20);
+        assert_eq!(buffer.try_append(&bytes), Ok(bytes.len()));
+        read_and_check(&mut buffer, 1, 0, 5 << 20);
+        assert!(!buffer.is_spilled());
+    }
 }

@@ -1,0 +1,342 @@
+//! Where the next bytes of a body go: memory, then the spill folders, then nowhere.
+//!
+//! Order of tries for an append: room in the tail; a larger tail or a further block, if the budget
+//! grants it; the spill folders, by handing the tail over to be written and filling another. A body
+//! that has begun to spill goes on so until all of it was read; its memory is then the *stage*: the
+//! tail, the write under way, and what is loaded for its reader. None of these asks the budget for
+//! anything, so a body that can spill never waits for more than its first stage, and a response has
+//! its stage reserved.
+
+use std::task::{Context, Poll, Waker, ready};
+
+use spillgate_core::budget::{COLLECT_WINDOW, Purpose, Side};
+
+use super::blocks::BLOCK;
+use super::spilled::{Handed, Place, STAGE, Spilled};
+use super::{Buffer, BufferError};
+
+/// The largest body that is one right-sized allocation and one charge.
+const SMALL_MAX: u64 = 16 * 1024;
+
+/// The smallest allocation for a body of unknown length.
+const SMALL_MIN: u64 = 1024;
+
+/// The half of a window that a spilled response is read through; the other half is its tail.
+const READ_HALF: u64 = COLLECT_WINDOW.as_bytes() / 2;
+
+/// What an append needs before it can go on.
+#[derive(Debug)]
+pub(super) enum Room {
+    /// Nothing: there is room.
+    Made,
+    /// A charge that a request body may wait for.
+    Wait { bytes: u64, purpose: Purpose },
+    /// The spill folder; the waker is told.
+    Later,
+    /// A reader that takes something.
+    Full,
+}
+
+impl Buffer {
+    /// Makes room for at least one of `rest` bytes.
+    pub(super) fn make_room(
+        &mut self,
+        rest: usize,
+        waker: Option<&Waker>,
+    ) -> Result<Room, BufferError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        if self.spilled.is_none() {
+            if self.grow_in_memory(rest) {
+                return Ok(Room::Made);
+            }
+            if !self.can_spill() {
+                return Ok(self.no_memory(rest));
+            }
+            self.begin_spill();
+        }
+        self.make_stage(waker)
+    }
+
+    /// Bytes of memory in use.
+    pub(super) fn held(&self) -> u64 {
+        self.blocks.held() + self.spilled.as_ref().map_or(0, |spilled| spilled.held())
+    }
+
+    /// Charged bytes that nothing uses.
+    fn free(&self) -> u64 {
+        self.account.charged().saturating_sub(self.held())
+    }
+
+    /// The charge that the body still needs, now or for its stage.
+    pub(super) fn needed(&self) -> u64 {
+        let reserved = match (self.side, self.finished, self.spilled.is_some()) {
+            (Side::Collect, false, _) => COLLECT_WINDOW.as_bytes(),
+            (Side::Collect, true, true) => READ_HALF,
+            (Side::Intake, _, true) => self.account.charged(),
+            (_, _, false) => 0,
+        };
+        self.held().max(reserved)
+    }
+
+    /// Gives back what a response needs no longer, in large steps so that locks stay rare.
+    pub(super) fn trim(&mut self) {
+        if self.account.charged() >= self.needed() + BLOCK as u64 {
+            self.account.shrink_to(self.needed());
+        }
+    }
+
+    /// Enlarges the tail, or begins another after it, if the budget and the limit of a body allow.
+    fn grow_in_memory(&mut self, rest: usize) -> bool {
+        let roll = self.blocks.tail_limit() == BLOCK;
+        let limit = self.next_limit(rest, roll);
+        let tail = if roll { 0 } else { self.blocks.tail_limit() };
+        let held = self.blocks.held() + (limit - tail) as u64;
+        if held > self.in_memory_max() {
+            return false;
+        }
+        if held > self.account.charged() {
+            let (bytes, purpose) = self.wish(held - self.account.charged());
+            if !self.account.charge(bytes, purpose) {
+                return false;
+            }
+        }
+        if roll {
+            self.blocks.roll();
+        }
+        self.blocks.grow(limit);
+        true
+    }
+
+    /// How large the tail should be next, or the first tail after it (`roll`).
+    fn next_limit(&self, rest: usize, roll: bool) -> usize {
+        let start = if roll { self.len } else { self.blocks.tail_start() };
+        let filled = self.len - start;
+        let known = self.known_len.map_or(0, |known| known.saturating_sub(start));
+        if known > filled {
+            return known.min(BLOCK as u64) as usize;
+        }
+        let wanted = filled + rest as u64;
+        if start > 0 || wanted > SMALL_MAX {
+            return BLOCK;
+        }
+        wanted.next_power_of_two().clamp(SMALL_MIN, SMALL_MAX) as usize
+    }
+
+    /// What one body may hold in memory.
+    fn in_memory_max(&self) -> u64 {
+        let storage = &self.account.storage;
+        match storage.spill {
+            Some(_) => storage.body_memory_max.max(SMALL_MAX),
+            None => u64::MAX,
+        }
+    }
+
+    /// What to charge when `missing` more bytes of memory are needed.
+    fn wish(&self, missing: u64) -> (u64, Purpose) {
+        let charged = self.account.charged();
+        let spills = self.account.storage.spill.is_some();
+        if self.side == Side::Collect {
+            return match charged + missing <= COLLECT_WINDOW.as_bytes() {
+                true => (missing, Purpose::Window),
+                false if spills => (missing, Purpose::Spare(Side::Collect)),
+                false => (missing, Purpose::Growth),
+            };
+        }
+        let first = match self.known_len {
+            Some(known) => missing.max(known.min(self.in_memory_max())),
+            None => missing.max(SMALL_MAX),
+        };
+        match (charged, spills) {
+            (0, true) if first > SMALL_MAX => (first, Purpose::Spare(Side::Intake)),
+            (0, true) => (first, Purpose::Whole),
+            (0, false) if self.known_len.is_some() => (first, Purpose::Whole),
+            (0, false) => (first, Purpose::Step),
+            (_, true) => (missing, Purpose::Spare(Side::Intake)),
+            (_, false) => (missing, Purpose::Step),
+        }
+    }
+
+    /// The budget has said no, and there is nothing to spill through.
+    fn no_memory(&mut self, rest: usize) -> Room {
+        if self.side == Side::Collect {
+            return self.full();
+        }
+        let roll = self.blocks.tail_limit() == BLOCK;
+        let limit = self.next_limit(rest, roll) as u64;
+        let tail = if roll { 0 } else { self.blocks.tail_limit() as u64 };
+        let held = self.blocks.held() + limit - tail;
+        match self.wish(held - self.account.charged()) {
+            (_, Purpose::Spare(_)) => Room::Wait { bytes: STAGE, purpose: Purpose::Whole },
+            (bytes, purpose) => Room::Wait { bytes, purpose },
+        }
+    }
+
+    fn full(&mut self) -> Room {
+        if !self.relayed {
+            self.relayed = true;
+            self.account.storage.count_relay();
+        }
+        Room::Full
+    }
+
+    /// Whether there is a spill folder, and memory for a stage.
+    fn can_spill(&self) -> bool {
+        let stage = self.account.charged().saturating_sub(self.blocks.full_len());
+        let needed = if self.side == Side::Collect { 2 * STAGE } else { STAGE };
+        self.account.storage.spill.is_some() && stage >= needed
+    }
+
+    fn begin_spill(&mut self) {
+        let storage = &self.account.storage;
+        let spill = storage.spill.as_ref().expect("only who can spill begins to");
+        self.spilled = Some(Box::new(Spilled::new(spill, self.blocks.tail_start())));
+        storage.count_spill();
+    }
+
+    /// Makes room in the tail of a body that spills.
+    fn make_stage(&mut self, waker: Option<&Waker>) -> Result<Room, BufferError> {
+        loop {
+            if self.blocks.tail_limit() == 0
+                && let Some(size) = self.tail_size()
+            {
+                self.blocks.grow(size);
+                return Ok(Room::Made);
+            }
+            let spilled = self.spilled.as_mut().expect("it spills");
+            if spilled.is_writing() {
+                let Poll::Ready(memory) = self.poll_written(waker)? else {
+                    return Ok(Room::Later);
+                };
+                self.reuse(memory);
+                if self.blocks.room() > 0 {
+                    return Ok(Room::Made);
+                }
+            } else if self.blocks.tail_limit() > 0 {
+                if let Some(room) = self.hand_over(waker)? {
+                    return Ok(room);
+                }
+            } else if self.side == Side::Intake && spilled.reader_memory() > 0 {
+                spilled.unload();
+            } else {
+                return Ok(self.full());
+            }
+        }
+    }
+
+    /// How large a new tail of a body that spills may be; none: there is no memory for one.
+    fn tail_size(&self) -> Option<usize> {
+        let reader = self.spilled.as_ref().map_or(0, |spilled| spilled.reader_memory());
+        let reserved = match self.side {
+            Side::Intake => 0,
+            Side::Collect => READ_HALF.saturating_sub(reader),
+        };
+        let free = self.free();
+        let size = free.saturating_sub(reserved).max(free.saturating_sub(STAGE).min(STAGE));
+        let size = if self.side == Side::Intake { free } else { size };
+        (size >= STAGE).then_some(size.min(BLOCK as u64) as usize)
+    }
+
+    /// Uses the memory of a finished write for the next tail, if there is none.
+    fn reuse(&mut self, memory: Vec<u8>) {
+        let fits = self.tail_size().is_some_and(|size| memory.capacity() <= size);
+        if self.blocks.tail_limit() == 0 && memory.capacity() as u64 >= STAGE && fits {
+            self.blocks.adopt(memory);
+        }
+    }
+
+    /// Hands the full tail over to be written. None: it is being written.
+    fn hand_over(&mut self, waker: Option<&Waker>) -> Result<Option<Room>, BufferError> {
+        let spilled = self.spilled.as_mut().expect("it spills");
+        if spilled.is_broken() {
+            return Ok(Some(self.full()));
+        }
+        match spilled.write(self.blocks.take_tail(), waker) {
+            Handed::Writing => Ok(None),
+            Handed::Later(tail) => {
+                self.blocks.put_back(tail);
+                Ok(Some(Room::Later))
+            }
+            Handed::Full(tail) => {
+                self.blocks.put_back(tail);
+                match self.side {
+                    Side::Intake => Err(self.fail(BufferError::SpillFull)),
+                    Side::Collect => Ok(Some(self.full())),
+                }
+            }
+        }
+    }
+
+    /// Waits for the write under way. A failed one ends a request; a response keeps its bytes in
+    /// memory and spills no more.
+    fn poll_written(&mut self, waker: Option<&Waker>) -> Result<Poll<Vec<u8>>, BufferError> {
+        let spilled = self.spilled.as_mut().expect("it spills");
+        match spilled.poll_write(waker) {
+            Poll::Pending => Ok(Poll::Pending),
+            Poll::Ready(Ok(memory)) => Ok(Poll::Ready(memory)),
+            Poll::Ready(Err(_)) if self.side == Side::Collect => Ok(Poll::Ready(Vec::new())),
+            Poll::Ready(Err(error)) => Err(self.fail(error)),
+        }
+    }
+
+    pub(super) fn fail(&mut self, error: BufferError) -> BufferError {
+        self.failed = Some(error);
+        error
+    }
+
+    /// Ready when the next unread byte is in memory, or there is none.
+    pub(super) fn poll_loaded(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BufferError>> {
+        loop {
+            if let Some(error) = self.failed {
+                return Poll::Ready(Err(error));
+            }
+            if self.unread() == 0 || self.blocks.at(self.read).is_some() {
+                return Poll::Ready(Ok(()));
+            }
+            let spilled = self.spilled.as_ref().expect("what is not in memory is spilled");
+            match spilled.at(self.read) {
+                Place::Memory(_) => return Poll::Ready(Ok(())),
+                Place::Disk => {
+                    if let Err(error) = ready!(self.poll_load(cx.waker())) {
+                        return Poll::Ready(Err(self.fail(error)));
+                    }
+                }
+                Place::Writing => _ = ready!(self.poll_written(Some(cx.waker()))?),
+            }
+        }
+    }
+
+    /// Loads the next unread bytes, or takes a step towards having memory for them.
+    fn poll_load(&mut self, waker: &Waker) -> Poll<Result<(), BufferError>> {
+        let most = match (self.side, self.finished) {
+            (Side::Collect, false) => READ_HALF,
+            _ => BLOCK as u64,
+        };
+        let memory = self.free().min(most);
+        let spilled = self.spilled.as_mut().expect("it spills");
+        if spilled.reader_memory() == 0 && memory < STAGE {
+            if spilled.is_writing() {
+                drop(ready!(self.poll_written(Some(waker))?));
+                return Poll::Ready(Ok(()));
+            }
+            if self.blocks.tail_is_empty() {
+                drop(self.blocks.take_tail());
+            } else if !spilled.is_broken() {
+                match spilled.write(self.blocks.take_tail(), Some(waker)) {
+                    Handed::Writing => return Poll::Ready(Ok(())),
+                    Handed::Later(tail) => {
+                        self.blocks.put_back(tail);
+                        return Poll::Pending;
+                    }
+                    // The folders are full and the tail stays: read through one stage more than is
+                    // charged. The alternative is a body that can be neither read nor ended.
+                    Handed::Full(tail) => self.blocks.put_back(tail),
+                }
+            }
+        }
+        let memory = self.free().min(most).max(STAGE);
+        let spilled = self.spilled.as_mut().expect("it spills");
+        spilled.poll_load(self.read, memory, waker)
+    }
+}

@@ -1,0 +1,246 @@
+//! The part of one body that is in the spill folders.
+//!
+//! It lies between the full blocks and the tail of [`super::blocks::Blocks`]. Its own order, by
+//! position:
+//!
+//! ```text
+//! start                 end                end + writing
+//!   │ written, in extents │ being written     │ tail ...
+//! ```
+//!
+//! At most one write and one read are under way. Memory that this part uses is counted by
+//! [`Spilled::held`], so that the budget pays for it.
+//!
+//! Invariants: only `start..end` is ever read, so a body sees what it wrote and nothing else; a write
+//! that failed leaves its bytes here in memory (`unwritten`), where they are still read from.
+
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use crate::spill::{Chain, Done, EXTENT, Spill, Transfer, Turn};
+
+use super::BufferError;
+use super::blocks::BLOCK;
+
+/// Bytes that wait to be written gather at least this far where memory is short, and as many are read
+/// at once.
+pub(super) const STAGE: u64 = 16 * 1024;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Spilled {
+    spill: Arc<Spill>,
+    chain: Chain,
+    /// The position of the first byte of the chain.
+    start: u64,
+    end: u64,
+    write: Option<Write>,
+    read: Option<Read>,
+    /// Bytes at `end` whose write failed.
+    unwritten: Vec<u8>,
+    loaded: Vec<u8>,
+    loaded_at: u64,
+    /// Reads and writes wait for the queue apart: one that is served must not end the other's wait.
+    read_turn: Option<Turn>,
+    write_turn: Option<Turn>,
+}
+
+#[derive(Debug)]
+struct Write {
+    transfer: Transfer,
+    len: usize,
+    memory: usize,
+}
+
+#[derive(Debug)]
+struct Read {
+    transfer: Transfer,
+    position: u64,
+    memory: usize,
+}
+
+/// What came of handing the tail over.
+#[derive(Debug)]
+pub(super) enum Handed {
+    /// It is being written.
+    Writing,
+    /// Not yet: here it is again. The waker, where one was given, is told when to try again.
+    Later(Vec<u8>),
+    /// The folders are full: here it is again.
+    Full(Vec<u8>),
+}
+
+impl Spilled {
+    /// Nothing is spilled; the first byte to be will be the one at `start`.
+    pub(super) fn new(spill: &Arc<Spill>, start: u64) -> Spilled {
+        Spilled {
+            spill: Arc::clone(spill),
+            chain: Chain::default(),
+            start,
+            end: start,
+            write: None,
+            read: None,
+            unwritten: Vec::new(),
+            loaded: Vec::new(),
+            loaded_at: 0,
+            read_turn: None,
+            write_turn: None,
+        }
+    }
+
+    /// Bytes of memory in use.
+    pub(super) fn held(&self) -> u64 {
+        let write = self.write.as_ref().map_or(0, |write| write.memory);
+        let read = self.read.as_ref().map_or(0, |read| read.memory);
+        (write + read + self.unwritten.capacity() + self.loaded.capacity()) as u64
+    }
+
+    /// Is a write under way?
+    pub(super) fn is_writing(&self) -> bool {
+        self.write.is_some()
+    }
+
+    /// Did a write fail? Then nothing more is written.
+    pub(super) fn is_broken(&self) -> bool {
+        !self.unwritten.is_empty()
+    }
+
+    /// Hands `tail`, which begins where everything else ends, over to be written.
+    pub(super) fn write(&mut self, tail: Vec<u8>, waker: Option<&Waker>) -> Handed {
+        debug_assert!(self.write.is_none() && !self.is_broken(), "one write at a time");
+        let (len, memory) = (tail.len(), tail.capacity());
+        let offset = self.end - self.start;
+        if !self.spill.extend(&mut self.chain, offset + len as u64) {
+            return Handed::Full(tail);
+        }
+        match self.spill.write(&self.chain, offset, tail, &mut self.write_turn, waker) {
+            Ok(transfer) => {
+                self.write = Some(Write { transfer, len, memory });
+                Handed::Writing
+            }
+            Err(tail) => Handed::Later(tail),
+        }
+    }
+
+    /// Waits for the write that is under way, and returns its memory. Without a waker: only looks.
+    pub(super) fn poll_write(
+        &mut self,
+        waker: Option<&Waker>,
+    ) -> Poll<Result<Vec<u8>, BufferError>> {
+        let Some(write) = &mut self.write else { return Poll::Ready(Ok(Vec::new())) };
+        let Poll::Ready(Done { mut data, result }) = write.transfer.poll(waker) else {
+            return Poll::Pending;
+        };
+        let len = write.len;
+        self.write = None;
+        match result {
+            Ok(()) => {
+                self.end += len as u64;
+                data.clear();
+                Poll::Ready(Ok(data))
+            }
+            Err(error) => {
+                self.unwritten = data;
+                Poll::Ready(Err(BufferError::from_io(&error)))
+            }
+        }
+    }
+
+    /// Where the bytes at `position` are.
+    pub(super) fn at(&self, position: u64) -> Place<'_> {
+        let loaded = position.checked_sub(self.loaded_at).map(|offset| offset as usize);
+        match loaded.and_then(|offset| self.loaded.get(offset..)) {
+            Some(bytes) if !bytes.is_empty() => return Place::Memory(bytes),
+            _ => {}
+        }
+        if (self.start..self.end).contains(&position) {
+            return Place::Disk;
+        }
+        if self.write.is_some() {
+            return Place::Writing;
+        }
+        Place::Memory(&self.unwritten[(position - self.end) as usize..])
+    }
+
+    /// Loads bytes at `position`, using up to `memory` bytes of new memory. Ready when some are there.
+    pub(super) fn poll_load(
+        &mut self,
+        position: u64,
+        memory: u64,
+        waker: &Waker,
+    ) -> Poll<Result<(), BufferError>> {
+        if self.read.as_ref().is_some_and(|read| read.position != position) {
+            // The reader went elsewhere; the job ends without us.
+            self.read = None;
+        }
+        if self.read.is_none() && !self.begin_read(position, memory, waker) {
+            return Poll::Pending;
+        }
+        let read = self.read.as_mut().expect("a read was begun");
+        let Poll::Ready(Done { data, result }) = read.transfer.poll(Some(waker)) else {
+            return Poll::Pending;
+        };
+        self.read = None;
+        if let Err(error) = result {
+            return Poll::Ready(Err(BufferError::from_io(&error)));
+        }
+        self.loaded = data;
+        self.loaded_at = position;
+        Poll::Ready(Ok(()))
+    }
+
+    /// False: the queue is full, and the waker is told when to try again.
+    fn begin_read(&mut self, position: u64, memory: u64, waker: &Waker) -> bool {
+        let mut data = std::mem::take(&mut self.loaded);
+        let offset = position - self.start;
+        let most = memory.max(data.capacity() as u64).min(BLOCK as u64);
+        let len = most.min(self.end - position).min(EXTENT - offset % EXTENT) as usize;
+        if data.capacity() < len {
+            data = Vec::with_capacity(len);
+        }
+        data.resize(len, 0);
+        let memory = data.capacity();
+        match self.spill.read(&self.chain, offset, data, &mut self.read_turn, Some(waker)) {
+            Ok(transfer) => {
+                self.read = Some(Read { transfer, position, memory });
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Memory that is loaded, or being loaded.
+    pub(super) fn reader_memory(&self) -> u64 {
+        let read = self.read.as_ref().map_or(0, |read| read.memory);
+        (read + self.loaded.capacity()) as u64
+    }
+
+    /// Gives up what was loaded; it can be loaded again.
+    pub(super) fn unload(&mut self) {
+        self.loaded = Vec::new();
+        self.read = None;
+    }
+
+    /// Frees what is before `position`. True: nothing is left, and no write is under way.
+    pub(super) fn free_before(&mut self, position: u64) -> bool {
+        if position >= self.loaded_at + self.loaded.len() as u64 {
+            self.loaded = Vec::new();
+        }
+        while !self.chain.is_empty() && self.start + EXTENT <= position.min(self.end) {
+            self.chain.drop_first();
+            self.start += EXTENT;
+        }
+        self.write.is_none() && position >= self.end + self.unwritten.len() as u64
+    }
+}
+
+/// Where a byte is.
+#[derive(Debug)]
+pub(super) enum Place<'a> {
+    /// Here, with those after it.
+    Memory(&'a [u8]),
+    /// In an extent.
+    Disk,
+    /// On its way there.
+    Writing,
+}

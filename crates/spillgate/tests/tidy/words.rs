@@ -39,8 +39,8 @@ const BANNED: &[(&str, &str)] = &[
     ("whitelist", "a name that says who is let in"),
 ];
 
-/// Identifiers of others that hold a banned word.
-const ALLOWED: &[&str] = &["set_tcp_keepalive", "TcpKeepalive", "set_keepalive"];
+/// Identifiers of others that hold a banned word: of socket2, and axum's module.
+const ALLOWED: &[&str] = &["set_tcp_keepalive", "TcpKeepalive", "set_keepalive", "middleware"];
 
 /// Beginnings of function names that say nothing.
 const EMPTY_VERBS: &[&str] = &["get_", "do_", "process_", "handle_request"];

@@ -224,7 +224,10 @@ impl<'s> Collected<'s> {
     }
 
     /// The next bytes straight from the worker, past the (empty) buffer; empty: there are no more.
-    pub(crate) fn poll_direct(&mut self, cx: &mut Context<'_>) -> Poll<Result<&[u8], WorkerFailure>> {
+    pub(crate) fn poll_direct(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<&[u8], WorkerFailure>> {
         match &mut self.source {
             Some(source) => source.connection.poll_chunk(cx),
             None => Poll::Ready(Ok(b"")),

@@ -134,10 +134,7 @@ impl Flow<'_, '_> {
         }
         if moved_at_all {
             self.collected.progressed(clock::now(), self.settings);
-            if matches!(
-                self.collected.relay,
-                Some(RelayReason::EventStream | RelayReason::Asked)
-            ) {
+            if matches!(self.collected.relay, Some(RelayReason::EventStream | RelayReason::Asked)) {
                 self.collected.watch_no_more();
             }
         }

@@ -144,8 +144,7 @@ pub(crate) async fn dispatch<'s>(
 ) -> Result<Sent<'s>, Setback> {
     let Granted { mut held, connection, .. } = granted;
     let (pool, worker) = (held.pool(), held.worker());
-    let setback =
-        |cause, reached| Setback { stage: Stage::Dispatch, worker, cause, reached };
+    let setback = |cause, reached| Setback { stage: Stage::Dispatch, worker, cause, reached };
     let careful = !outgoing.head.method().is_idempotent();
     let idle = match connection {
         Connection::Idle => take_idle(shard, &held, outgoing.fresh, careful),
@@ -195,12 +194,7 @@ pub(crate) async fn dispatch<'s>(
 }
 
 /// The idle connection of a grant; none where it is gone or unfit, and a new one takes its place.
-fn take_idle(
-    shard: &Shard,
-    held: &Held<'_>,
-    fresh: bool,
-    careful: bool,
-) -> Option<Idle> {
+fn take_idle(shard: &Shard, held: &Held<'_>, fresh: bool, careful: bool) -> Option<Idle> {
     let (pool, worker) = (held.pool(), held.worker());
     let local = &shard.pools[pool];
     let idle = local.idle.borrow_mut().take(worker)?;
@@ -212,11 +206,7 @@ fn take_idle(
     None
 }
 
-async fn open(
-    shard: &Shard,
-    held: &Held<'_>,
-    received: &mut Received,
-) -> Result<Idle, Cause> {
+async fn open(shard: &Shard, held: &Held<'_>, received: &mut Received) -> Result<Idle, Cause> {
     let (pool, worker) = (held.pool(), held.worker());
     received.park(shard).await.map_err(Cause::Body)?;
     let shared = &shard.pools[pool].shared;
@@ -319,9 +309,7 @@ impl<'a, 'r> Sending<'a, 'r> {
             let body = match &mut *self.received {
                 Received::Empty => &b""[..],
                 Received::Lent(scratch) => scratch.bytes(),
-                Received::Stored(buffer) => {
-                    ready!(buffer.poll_chunk(cx)).map_err(Cause::Body)?
-                }
+                Received::Stored(buffer) => ready!(buffer.poll_chunk(cx)).map_err(Cause::Body)?,
             };
             let head = &self.out[self.flushed..];
             if head.is_empty() && body.is_empty() {
@@ -362,10 +350,7 @@ impl<'a, 'r> Sending<'a, 'r> {
 
 fn pass_hints(head: &WorkerHead, responder: &mut dyn Responder) {
     let answer = head.get();
-    let fields: Vec<(&[u8], &[u8])> = answer
-        .fields()
-        .filter(|field| !field.hop)
-        .map(|field| (field.name, field.value))
-        .collect();
+    let fields: Vec<(&[u8], &[u8])> =
+        answer.fields().filter(|field| !field.hop).map(|field| (field.name, field.value)).collect();
     responder.interim(answer.status(), answer.reason(), &fields);
 }

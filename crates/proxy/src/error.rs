@@ -86,9 +86,8 @@ impl ExchangeError {
         match &self.kind {
             Kind::Refused(..) | Kind::Abandoned => Blame::Client,
             Kind::Failed(FailReason::Spill | FailReason::Internal) => Blame::Ourselves,
-            Kind::Failed(_) | Kind::Shed(ShedReason::NoWorker | ShedReason::StartHoldExpired, _) => {
-                Blame::Worker
-            }
+            Kind::Failed(_)
+            | Kind::Shed(ShedReason::NoWorker | ShedReason::StartHoldExpired, _) => Blame::Worker,
             Kind::Shed(..) => Blame::Ourselves,
         }
     }

@@ -130,10 +130,11 @@ fn route<'s>(shard: &'s Shard, head: &RequestHead) -> Result<Routed<'s>, Exchang
         return Err(ExchangeError::refused(Stage::Route, RefuseReason::Connect, words));
     }
     let words = "no route matches host and path";
-    shard
-        .router
-        .find(head.host(), head.path())
-        .ok_or(ExchangeError::refused(Stage::Route, RefuseReason::NoRoute, words))
+    shard.router.find(head.host(), head.path()).ok_or(ExchangeError::refused(
+        Stage::Route,
+        RefuseReason::NoRoute,
+        words,
+    ))
 }
 
 /// What the next try is, if there may be one.

@@ -5,9 +5,9 @@
 
 use std::net::IpAddr;
 
+use spillgate_runtime::http::service::Client;
 use spillgate_wire::forwarded::{self, Traceparent};
 use spillgate_wire::http1::{Method, Name, RequestHead, encode};
-use spillgate_runtime::http::service::Client;
 
 /// What is said of one request besides its own fields.
 pub(crate) struct Forwarding<'r> {
@@ -61,6 +61,8 @@ fn is_ours(name: Name) -> bool {
             | Name::ContentLength
             | Name::TransferEncoding
             | Name::Expect
+            // No client may set a CGI program's HTTP_PROXY.
+            | Name::Proxy
             | Name::XForwardedFor
             | Name::XForwardedProto
             | Name::XForwardedHost
@@ -88,7 +90,9 @@ fn write_forwarded(out: &mut Vec<u8>, head: &RequestHead, client: &Client) {
     encode::field(out, b"X-Forwarded-Proto", said(Name::XForwardedProto).unwrap_or(b"http"));
     let host = said(Name::XForwardedHost).unwrap_or(head.host());
     encode::field(out, b"X-Forwarded-Host", host);
-    for (id, name) in [(Name::XForwardedPort, &b"X-Forwarded-Port"[..]), (Name::XRealIp, b"X-Real-IP")] {
+    for (id, name) in
+        [(Name::XForwardedPort, &b"X-Forwarded-Port"[..]), (Name::XRealIp, b"X-Real-IP")]
+    {
         if let Some(value) = said(id) {
             encode::field(out, name, value);
         }

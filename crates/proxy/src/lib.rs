@@ -7,24 +7,24 @@
 //! Absent on purpose: sockets and timers (they are `runtime`'s), decisions about who is served
 //! (`core::gate`), the text format of the configuration, the supervisor, the admin page.
 
-mod exchange;
-pub mod route;
-mod intake;
+pub mod active;
 mod admit;
-mod dispatch;
-mod forward;
 mod collect;
 mod deliver;
-mod tunnel;
-mod record;
-mod reply;
+mod dispatch;
 mod error;
-pub mod shard;
-mod waiters;
+mod exchange;
+mod forward;
 mod idle;
-pub mod active;
+mod intake;
+pub mod metrics;
 pub mod pool;
 pub mod probe;
+mod record;
+mod reply;
+pub mod route;
 pub mod serve;
 pub mod settings;
-pub mod metrics;
+pub mod shard;
+mod tunnel;
+mod waiters;

@@ -110,11 +110,8 @@ impl<'s, 'r> Record<'s, 'r> {
         let mut trace_id = [0; 16];
         trace_id[..8].copy_from_slice(&rng.next_u64().to_be_bytes());
         trace_id[8..].copy_from_slice(&(rng.next_u64() | 1).to_be_bytes());
-        self.traceparent = Traceparent {
-            trace_id,
-            parent_id: (rng.next_u64() | 1).to_be_bytes(),
-            flags: 0,
-        };
+        self.traceparent =
+            Traceparent { trace_id, parent_id: (rng.next_u64() | 1).to_be_bytes(), flags: 0 };
         if self.client.trusted
             && let Some(theirs) = head.get(Name::Traceparent).and_then(Traceparent::parse)
         {
@@ -231,7 +228,10 @@ impl<'s, 'r> Record<'s, 'r> {
             before = at;
         }
         if let Some(at) = self.done[Stage::Deliver.index()] {
-            cells.stages.deliver.observe(at.since(self.done[Stage::Dispatch.index()].unwrap_or(at)));
+            cells
+                .stages
+                .deliver
+                .observe(at.since(self.done[Stage::Dispatch.index()].unwrap_or(at)));
         }
         self.count_late(cells, end);
     }
@@ -279,7 +279,8 @@ impl<'s, 'r> Record<'s, 'r> {
         if let Some(relay) = self.relay {
             text(out, "relay", relay.name().as_bytes());
         }
-        for stage in [Stage::Intake, Stage::Admit, Stage::Dispatch, Stage::Collect, Stage::Deliver] {
+        for stage in [Stage::Intake, Stage::Admit, Stage::Dispatch, Stage::Collect, Stage::Deliver]
+        {
             if let Some(at) = self.done[stage.index()] {
                 millis(out, stage.name(), at.since(self.started));
             }

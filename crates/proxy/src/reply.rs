@@ -43,9 +43,11 @@ fn shed_row(reason: ShedReason) -> Row {
         ShedReason::StartHoldExpired => {
             row(503, "destination_unavailable", "no worker became ready within start_hold_max")
         }
-        ShedReason::ByteBudget => {
-            row(503, "proxy_internal_response", "waited for buffer memory longer than body_wait_max")
-        }
+        ShedReason::ByteBudget => row(
+            503,
+            "proxy_internal_response",
+            "waited for buffer memory longer than body_wait_max",
+        ),
         ShedReason::Draining => row(503, "proxy_internal_response", "stopping"),
     }
 }
@@ -56,9 +58,11 @@ fn fail_row(reason: FailReason) -> Row {
         FailReason::WorkerTimeout => {
             row(504, "http_response_timeout", "the worker did not answer in time")
         }
-        FailReason::RetryBudget => {
-            row(502, "connection_terminated", "the worker broke off, and the retry budget is used up")
-        }
+        FailReason::RetryBudget => row(
+            502,
+            "connection_terminated",
+            "the worker broke off, and the retry budget is used up",
+        ),
         FailReason::BadResponse => {
             row(502, "http_protocol_error", "the worker's answer breaks a rule of http")
         }
@@ -93,9 +97,7 @@ fn refuse_row(reason: RefuseReason, words: &'static str) -> Row {
 /// The end of something that never became a request.
 pub(crate) fn refusal(kind: &RefusalKind) -> ExchangeError {
     let (reason, words) = match kind {
-        RefusalKind::Slow => {
-            (RefuseReason::HeadTimeout, "the head took longer than head_time_max")
-        }
+        RefusalKind::Slow => (RefuseReason::HeadTimeout, "the head took longer than head_time_max"),
         RefusalKind::Bad(error) => (refuse_reason(error), error.reason()),
     };
     ExchangeError::refused(Stage::Route, reason, words)

@@ -13,6 +13,6 @@ pub mod json;
 pub mod program;
 pub mod timestamp;
 
-pub use access_log::{AccessLog, Destination, LineBuffer, LogView};
+pub use access_log::{AccessLog, Destination, LineBuffer, LogView, LogWatch};
 pub use program::{error, info, warn};
 pub use timestamp::Timestamps;

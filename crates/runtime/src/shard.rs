@@ -123,3 +123,10 @@ impl<T> Mailbox<T> {
         }
     }
 }
+
+/// A number that nobody can guess, to seed a shard's generator with.
+pub fn seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    // The standard library keys each such state from the system's random source.
+    std::hash::RandomState::new().build_hasher().finish()
+}

@@ -1,34 +1,52 @@
 //! The binary: arguments, configuration, wiring.
 
+mod admin;
 mod check;
 mod cli;
 mod config;
 #[cfg(test)]
 mod golden;
-mod supervisor;
+mod observe;
 mod run;
+mod serving;
+mod supervisor;
+mod workers;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
+/// Measured against the system's allocator: docs/decisions/0007-allocator.md.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     match cli::Cli::parse().command {
         cli::Command::Check(args) => check::run(&args.config),
         cli::Command::Serve(args) => serve(&args.config),
+        cli::Command::Run(args) => started(run::run(config::for_command(
+            args.worker,
+            args.workers,
+            args.listen,
+            config::cores(),
+        ))),
         _ => ExitCode::FAILURE,
     }
 }
 
 fn serve(path: &std::path::Path) -> ExitCode {
     let outcome = config::load(path);
-    eprint!("{}", outcome.problems);
-    let Some(config) = outcome.config else { return ExitCode::FAILURE };
-    match run::serve(config) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("spillgate: {error:#}");
-            ExitCode::FAILURE
-        }
+    outcome.problems.show();
+    match outcome.config {
+        Some(config) => started(run::run(config)),
+        None => ExitCode::FAILURE,
     }
+}
+
+/// The exit code of a run; an error at start is told in one line.
+fn started(outcome: anyhow::Result<ExitCode>) -> ExitCode {
+    outcome.unwrap_or_else(|error| {
+        eprintln!("spillgate: {error:#}");
+        ExitCode::FAILURE
+    })
 }

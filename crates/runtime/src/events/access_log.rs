@@ -120,13 +120,9 @@ impl AccessLog {
         self.shared.changed.notify_all();
     }
 
-    /// The numbers of the writer.
-    pub fn view(&self) -> LogView {
-        LogView {
-            written: self.shared.written.load(Relaxed),
-            dropped: self.shared.dropped.load(Relaxed),
-            errors: self.shared.errors.load(Relaxed),
-        }
+    /// Its numbers, for somebody who outlives it.
+    pub fn watch(&self) -> LogWatch {
+        LogWatch { shared: Arc::clone(&self.shared) }
     }
 
     /// Writes what was handed over and ends the writer. Shards hand over their last lines when
@@ -149,6 +145,23 @@ impl AccessLog {
             program::error("access log", "the writer ended with a panic");
         }
         ended
+    }
+}
+
+/// The numbers of a writer.
+#[derive(Clone, Debug)]
+pub struct LogWatch {
+    shared: Arc<Shared>,
+}
+
+impl LogWatch {
+    /// The numbers now.
+    pub fn view(&self) -> LogView {
+        LogView {
+            written: self.shared.written.load(Relaxed),
+            dropped: self.shared.dropped.load(Relaxed),
+            errors: self.shared.errors.load(Relaxed),
+        }
     }
 }
 

@@ -54,9 +54,9 @@ pub async fn ask(endpoint: &Endpoint, path: Option<&str>) -> io::Result<u16> {
         }
         len += count;
         if status.is_none() {
-            let parsed = index.parse(&answer[..len], &limits).map_err(|error| {
-                io::Error::new(io::ErrorKind::InvalidData, error.reason())
-            })?;
+            let parsed = index
+                .parse(&answer[..len], &limits)
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.reason()))?;
             status = parsed.map(|_| index.head(&answer[..len]).status());
         }
     }

@@ -244,8 +244,11 @@ impl<'c> H1Responder<'c> {
             self.chunk_left = bytes.len();
         }
         let bytes = &bytes[..self.allowed(bytes.len())];
-        let bytes =
-            if self.framing == OutFraming::Chunked { &bytes[..self.chunk_left.min(bytes.len())] } else { bytes };
+        let bytes = if self.framing == OutFraming::Chunked {
+            &bytes[..self.chunk_left.min(bytes.len())]
+        } else {
+            bytes
+        };
         let gathered = self.out.len() - self.flushed;
         if bytes.len() <= COPY_MAX && gathered <= COPY_MAX * 2 {
             self.out.extend_from_slice(bytes);

@@ -303,8 +303,7 @@ impl<S: Service> Connection<S> {
         let mut responder =
             H1Responder::new(&self.stream, &self.deadline, self.shared.send_rate(), wanted);
         let settings = &self.shared.settings;
-        let mut body =
-            H1Body::new(&self.stream, &mut self.inbound, &self.deadline, head.framing());
+        let mut body = H1Body::new(&self.stream, &mut self.inbound, &self.deadline, head.framing());
         body.half_close = settings.half_close;
         body.rate = BodyRate { min: settings.body_rate_min, grace: settings.body_rate_grace };
         if head.expects_continue() && wanted.modern {
@@ -314,12 +313,8 @@ impl<S: Service> Connection<S> {
             // Only pipelined requests can lie here: they wait parked.
             body.inbound.park();
         }
-        let request = Request {
-            head: &head,
-            body: &mut body,
-            client: &self.client,
-            started: self.started,
-        };
+        let request =
+            Request { head: &head, body: &mut body, client: &self.client, started: self.started };
         self.shared.service.exchange(request, &mut responder).await;
         let unread = !body.is_done();
         if responder.must_reset() {

@@ -1,0 +1,174 @@
+//! The serving side as one thing: what all shards share, and the shards themselves.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context;
+use spillgate_core::id::ShardId;
+use spillgate_proxy::metrics::{ControlMetrics, ShardMetrics, Sizes};
+use spillgate_proxy::pool::{Mailboxes, Pool};
+use spillgate_proxy::route::Router;
+use spillgate_proxy::serve::{self, Connections};
+use spillgate_proxy::settings::{self, Settings};
+use spillgate_proxy::shard::{Parts, Shard, ShardMessage};
+use spillgate_runtime::buffer::{Storage, StorageSettings};
+use spillgate_runtime::events::{self, AccessLog, Destination};
+use spillgate_runtime::net::listen;
+use spillgate_runtime::{clock, descriptors, shard, spill};
+
+/// Longest time that the last access records may take.
+const LOG_GRACE: Duration = Duration::from_secs(2);
+
+/// The serving side.
+pub(crate) struct Serving {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) mailboxes: Arc<Mailboxes>,
+    pub(crate) pools: Vec<Arc<Pool>>,
+    pub(crate) metrics: Vec<Arc<ShardMetrics>>,
+    pub(crate) control_metrics: Arc<ControlMetrics>,
+    pub(crate) connections: Arc<Connections>,
+    pub(crate) storage: Arc<Storage>,
+    pub(crate) log: Option<AccessLog>,
+    /// Sockets by shard, each with one for every listener, until the shards take them.
+    sockets: Vec<Vec<OwnedFd>>,
+    shards: Vec<JoinHandle<()>>,
+}
+
+impl Serving {
+    /// Get everything that can be refused: addresses, folders, files.
+    pub(crate) fn prepare(settings: Settings) -> anyhow::Result<Serving> {
+        let settings = Arc::new(settings);
+        let count = settings.shards.map_or_else(|| shard::cores().len(), usize::from);
+        let connections_max = descriptors::client_connections_max(descriptors::raise());
+        let sockets = bind(&settings, count)?;
+        let storage = storage(&settings)?;
+        let log = settings.access_log.as_ref().map(open_log).transpose()?;
+        let mailboxes = Arc::new(Mailboxes {
+            shards: (0..count).map(|_| shard::Mailbox::default()).collect(),
+            control: shard::Mailbox::default(),
+        });
+        let pool = |(index, pool): (usize, &settings::PoolSettings)| {
+            Arc::new(Pool::new(index, pool.clone(), Arc::clone(&mailboxes)))
+        };
+        let pools: Vec<Arc<Pool>> = settings.pools.iter().enumerate().map(pool).collect();
+        let sizes = Sizes { listeners: settings.listeners.len(), pools: pools.len() };
+        let metrics = (0..count).map(|_| Arc::new(ShardMetrics::new(sizes))).collect();
+        let open_max = settings.listeners.iter().map(|listener| listener.connections_max).collect();
+        let connections = Arc::new(Connections::new(open_max, connections_max));
+        let control_metrics = Arc::new(ControlMetrics::new(pools.len()));
+        Ok(Serving {
+            settings,
+            mailboxes,
+            pools,
+            metrics,
+            control_metrics,
+            connections,
+            storage,
+            log,
+            sockets,
+            shards: Vec::new(),
+        })
+    }
+
+    /// Start the shards: from here on connections are accepted.
+    ///
+    /// Errors: the system refuses a thread.
+    pub(crate) fn start(&mut self) -> anyhow::Result<()> {
+        let router = Arc::new(Router::new(&self.settings.routes));
+        let cores = shard::cores();
+        let count = self.sockets.len();
+        for (index, sockets) in std::mem::take(&mut self.sockets).into_iter().enumerate() {
+            let id = ShardId(u16::try_from(index).context("too many shards")?);
+            let parts = Parts {
+                settings: Arc::clone(&self.settings),
+                router: Arc::clone(&router),
+                pools: self.pools.clone(),
+                metrics: Arc::clone(&self.metrics[index]),
+                storage: Arc::clone(&self.storage),
+                log: self.log.as_ref().map(AccessLog::line_buffer),
+                seed: shard::seed(),
+            };
+            let (connections, mailboxes) =
+                (Arc::clone(&self.connections), Arc::clone(&self.mailboxes));
+            let core = (count == cores.len()).then(|| cores[index]);
+            let run = move || serve::run(Shard::new(id, parts), sockets, connections, mailboxes);
+            self.shards.push(shard::start(id, core, run).context("cannot start a shard")?);
+        }
+        for listener in &self.settings.listeners {
+            let (name, address) = (&listener.name, &listener.address);
+            events::info("listener", format_args!("{name}: listening on {address}"));
+        }
+        Ok(())
+    }
+
+    /// Accept what has come, finish what runs and waits, end.
+    pub(crate) fn finish(&mut self) {
+        let begun = clock::now();
+        for mailbox in &self.mailboxes.shards {
+            mailbox.send(ShardMessage::Stop);
+        }
+        for shard in self.shards.drain(..) {
+            if shard.join().is_err() {
+                events::error("shard", "ended with a panic");
+            }
+        }
+        let took = clock::now().since(begun).as_millis();
+        events::info("drain", format_args!("all exchanges have ended after {took} ms"));
+    }
+
+    /// Open the access log anew: somebody has renamed its file.
+    pub(crate) fn reopen_log(&self) {
+        if let Some(log) = &self.log {
+            log.reopen();
+        }
+    }
+
+    /// Write the last access records.
+    pub(crate) fn close_log(&mut self) {
+        if let Some(log) = self.log.take()
+            && !log.stop(LOG_GRACE)
+        {
+            events::warn("access log", "its destination is too slow: the last records are lost");
+        }
+    }
+}
+
+fn bind(settings: &Settings, shards: usize) -> anyhow::Result<Vec<Vec<OwnedFd>>> {
+    let mut by_shard: Vec<Vec<OwnedFd>> = (0..shards).map(|_| Vec::new()).collect();
+    for listener in &settings.listeners {
+        let sockets = listen::bind(&listener.address, shards).with_context(|| {
+            format!("listener.{}: cannot listen on {}", listener.name, listener.address)
+        })?;
+        for (shard, socket) in by_shard.iter_mut().zip(sockets) {
+            shard.push(socket);
+        }
+    }
+    Ok(by_shard)
+}
+
+fn storage(settings: &Settings) -> anyhow::Result<Arc<Storage>> {
+    let spill = settings.spill.as_ref().map(|spill| spill::Settings {
+        folders: spill.folders.clone(),
+        size_max: spill.size_max,
+        threads: spill.threads,
+    });
+    let storage = StorageSettings {
+        memory_max: settings.buffer_memory_max,
+        body_memory_max: settings.body_memory_max,
+        body_wait_max: settings.body_wait_max,
+        spill,
+    };
+    Storage::new(storage).context("spill: cannot make the segment files")
+}
+
+fn open_log(log: &settings::AccessLog) -> anyhow::Result<AccessLog> {
+    let (destination, name) = match log {
+        settings::AccessLog::Stdout => (Destination::Stdout, "stdout".to_owned()),
+        settings::AccessLog::File(path) => {
+            (Destination::File(path.clone()), path.display().to_string())
+        }
+    };
+    AccessLog::start(destination).with_context(|| format!("access_log: cannot open {name}"))
+}

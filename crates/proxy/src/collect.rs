@@ -49,7 +49,7 @@ pub(crate) struct Collected<'s> {
 /// The worker's side of an answer that is not whole.
 struct Source<'s> {
     held: Held<'s>,
-    connection: WorkerConnection,
+    connection: Box<WorkerConnection>,
     generation: u64,
     reusable: bool,
 }

@@ -33,7 +33,7 @@ pub(crate) const REFUSAL_FIELD: &[u8] = b"spillgate-refusal";
 /// A request that its worker has begun to answer.
 pub(crate) struct Sent<'s> {
     pub(crate) held: Held<'s>,
-    pub(crate) connection: WorkerConnection,
+    pub(crate) connection: Box<WorkerConnection>,
     pub(crate) generation: u64,
     pub(crate) head: WorkerHead,
     /// The worker has read the whole request, so the connection can serve again.
@@ -218,7 +218,7 @@ async fn open(shard: &Shard, held: &Held<'_>, received: &mut Received) -> Result
         .await
         .map_err(Cause::Worker)?;
     shard.metrics.pools[pool].connects.increment(ConnectKind::New);
-    Ok(Idle { connection, generation })
+    Ok(Idle { connection: Box::new(connection), generation })
 }
 
 /// A request on its way out.

@@ -10,7 +10,8 @@ use spillgate_runtime::http::client::WorkerConnection;
 
 /// A connection with the process it leads to.
 pub(crate) struct Idle {
-    pub(crate) connection: WorkerConnection,
+    /// Boxed: it is handed from stage to stage, and a pointer is cheaper to hand on.
+    pub(crate) connection: Box<WorkerConnection>,
     pub(crate) generation: u64,
 }
 

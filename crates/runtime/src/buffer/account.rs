@@ -15,14 +15,23 @@ pub(super) struct Account {
     /// None until the first charge: a body without bytes is unknown to the budget.
     body: Option<BodyId>,
     charged: u64,
-    /// The bytes that it waits for.
-    wanted: Option<u64>,
+    /// What it waits for.
+    wanted: Option<(u64, Purpose)>,
+    /// The budget keeps a promise for it until it is complete.
+    grows: bool,
 }
 
 impl Account {
     /// Nothing is charged.
     pub(super) fn new(storage: &Arc<Storage>, side: Side) -> Account {
-        Account { storage: Arc::clone(storage), side, body: None, charged: 0, wanted: None }
+        Account {
+            storage: Arc::clone(storage),
+            side,
+            body: None,
+            charged: 0,
+            wanted: None,
+            grows: false,
+        }
     }
 
     /// Bytes charged now.
@@ -37,7 +46,7 @@ impl Account {
         }
         let granted = self.storage.charge(&mut self.body, bytes, purpose);
         if granted {
-            self.charged += bytes;
+            self.granted(bytes, purpose);
         }
         granted
     }
@@ -53,7 +62,10 @@ impl Account {
     ) -> Poll<bool> {
         let (wanted, answer) = match (self.wanted, self.body) {
             (Some(wanted), Some(body)) => (wanted, self.storage.answer(body, cx.waker())),
-            _ => (bytes, self.storage.wait(&mut self.body, bytes, purpose, cx.waker())),
+            _ => {
+                let answer = self.storage.wait(&mut self.body, bytes, purpose, cx.waker());
+                ((bytes, purpose), answer)
+            }
         };
         let Some(answer) = answer else {
             self.wanted = Some(wanted);
@@ -61,14 +73,19 @@ impl Account {
         };
         self.wanted = None;
         if answer == Answer::Granted {
-            self.charged += wanted;
+            self.granted(wanted.0, wanted.1);
         }
         Poll::Ready(answer == Answer::Granted)
     }
 
+    fn granted(&mut self, bytes: u64, purpose: Purpose) {
+        self.charged += bytes;
+        self.grows |= purpose == Purpose::Step;
+    }
+
     /// The body will ask for nothing more.
     pub(super) fn complete(&mut self) {
-        if let Some(body) = self.body {
+        if let (Some(body), true) = (self.body, self.grows) {
             self.storage.complete(body);
         }
     }

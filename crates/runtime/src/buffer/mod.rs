@@ -183,9 +183,7 @@ impl Buffer {
         }
         self.finished = true;
         self.blocks.fit();
-        if self.side == Side::Intake && self.known_len.is_none() {
-            self.account.complete();
-        }
+        self.account.complete();
         let needed = self.needed();
         if self.account.charged() >= needed + FIT_MIN {
             self.account.shrink_to(needed);

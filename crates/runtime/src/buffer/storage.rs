@@ -286,6 +286,9 @@ impl Ledger {
 
     /// Keeps the answers for those who wait, and returns the one for who is asking right now.
     fn take_outputs(&mut self, asking: BodyId) -> Told {
+        if cfg!(debug_assertions) {
+            self.budget.check_invariants();
+        }
         let mut told = Told { answer: None, woken: Vec::new() };
         while let Some(output) = self.budget.poll_output() {
             if output.body() == asking {

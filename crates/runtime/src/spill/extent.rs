@@ -99,6 +99,12 @@ impl Extents {
         punched
     }
 
+    /// Whether there is, or may soon be, something for [`Extents::punch_one`].
+    pub(super) fn may_have_surplus(&self) -> bool {
+        let places = self.lock();
+        places.used.len() + places.taken as usize > KEEP
+    }
+
     fn surplus(&self) -> Option<u32> {
         let mut places = self.lock();
         if places.used.len() <= KEEP { None } else { places.used.pop_last() }

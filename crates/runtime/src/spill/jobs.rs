@@ -17,12 +17,19 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use super::extent::{Extent, Extents};
 use super::segment::{read_all, write_all};
 
 /// Jobs that may wait for an I/O thread. Plain choice: at 50 µs a job the last one waits 6 ms.
 pub const QUEUE_MAX: usize = 128;
+
+/// Between two looks for disk space to give back, while there is nothing else to do.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Why a lock cannot be poisoned.
+const UNPOISONED: &str = "nothing panics under this lock";
 
 /// Read or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +151,7 @@ impl Job {
 
 impl Cell {
     fn lock(&self) -> MutexGuard<'_, CellState> {
-        self.state.lock().expect("nothing panics under this lock")
+        self.state.lock().expect(UNPOISONED)
     }
 }
 
@@ -257,13 +264,23 @@ impl Jobs {
             let punched = self.extents.punch_one();
             queue = self.lock();
             if !punched && queue.jobs.is_empty() && !queue.closed {
-                queue = self.filled.wait(queue).expect("nothing panics under this lock");
+                queue = self.rest(queue);
             }
         }
     }
 
+    /// Sleeps until a job comes; where extents may become a surplus, not longer than [`PAUSE`]: who
+    /// frees them rings no bell.
+    fn rest<'q>(&self, queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+        if self.extents.may_have_surplus() {
+            let (queue, _) = self.filled.wait_timeout(queue, PAUSE).expect(UNPOISONED);
+            return queue;
+        }
+        self.filled.wait(queue).expect(UNPOISONED)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().expect("nothing panics under this lock")
+        self.queue.lock().expect(UNPOISONED)
     }
 }
 

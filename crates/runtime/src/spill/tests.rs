@@ -175,3 +175,14 @@ fn settings_out_of_range_are_an_error() {
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 }
+
+#[test]
+fn idle_threads_give_disk_space_back() {
+    let (spill, knobs) = spill(300 * EXTENT, 1);
+    let mut chain = Chain::default();
+    assert!(write(&spill, &mut chain, 300 * EXTENT - 10, vec![7; 10]).result.is_ok());
+    drop(chain);
+    // One write, and the 44 extents beyond the reserve.
+    knobs.wait_for_calls(1 + 44);
+    assert_eq!(spill.view().used, ByteSize::ZERO);
+}

@@ -209,3 +209,40 @@ fn without_a_folder_a_large_request_stays_in_memory_if_it_can() {
         assert!(!buffer.is_spilled());
     }
 }
+
+#[test]
+fn the_timer_sheds_who_waits_too_long() {
+    let engine = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let body_wait_max = Duration::from_millis(2);
+    let storage = Storage::new(StorageSettings { body_wait_max, ..settings(100 << 10, 64 << 10) });
+    let storage = storage.expect("a storage without folders");
+    engine.expect("an engine").block_on(async {
+        let timer = tokio::spawn(Arc::clone(&storage).shed_late());
+        let mut first = Buffer::request(&storage, Some(60_000));
+        assert_eq!(first.append_all(&body(1, 0, 60_000)).await, Ok(()));
+        for _ in 0..3 {
+            let mut second = Buffer::request(&storage, None);
+            assert_eq!(second.append_all(&body(2, 0, 60_000)).await, Err(BufferError::Budget));
+        }
+        timer.abort();
+    });
+}
+
+#[test]
+fn a_length_that_was_wrong_does_no_harm() {
+    let storage = storage(64 << 20, 1 << 20);
+    for told in [0, 10, 70_000, 1 << 40] {
+        let mut response = Buffer::response(&storage);
+        response.expect_len(told);
+        let mut request = Buffer::request(&storage, Some(told.min(1 << 20)));
+        for buffer in [&mut response, &mut request] {
+            for position in (0..300_000).step_by(30_000) {
+                assert_eq!(buffer.try_append(&body(1, position, 30_000)), Ok(30_000));
+            }
+            buffer.finish();
+            read_and_check(buffer, 1, 0, 300_000);
+        }
+    }
+    assert_eq!(storage.view().budget.collect, ByteSize::ZERO);
+    assert_eq!(storage.view().budget.intake, ByteSize::ZERO);
+}

@@ -1,0 +1,64 @@
+//! A worker whose every word is said by the test.
+
+use std::net::SocketAddr;
+use std::sync::mpsc::{self, Receiver};
+
+use super::config::Config;
+use super::link::Link;
+use super::listening::Listening;
+use super::spillgate::Spillgate;
+use super::wait::PATIENCE;
+
+/// Connections that may wait to be accepted by the test.
+const WAITING_MAX: usize = 1024;
+
+/// A listening worker. Connections are taken from the kernel at once and wait for
+/// [`Worker::accept`]. It stops listening when dropped.
+pub(crate) struct Worker {
+    accepted: Receiver<Link>,
+    listening: Listening,
+}
+
+impl Worker {
+    /// A worker on a port from the OS.
+    pub(crate) fn start() -> Worker {
+        let (sender, accepted) = mpsc::sync_channel(WAITING_MAX);
+        let listening = Listening::start(move |link| {
+            // Fails once the test has dropped the worker: then nobody wants the connection.
+            let _ = sender.try_send(link);
+        });
+        Worker { accepted, listening }
+    }
+
+    /// A worker and a Spillgate in front of it, with these changes to the configuration.
+    #[track_caller]
+    pub(crate) fn behind(change: impl FnOnce(Config) -> Config) -> (Worker, Spillgate) {
+        let worker = Worker::start();
+        let spillgate = Spillgate::start(change(Config::of(&[worker.address()])));
+        (worker, spillgate)
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.listening.address
+    }
+
+    /// The next connection on which something is said. Probes, which only connect, are passed over.
+    #[track_caller]
+    pub(crate) fn accept(&self) -> Link {
+        loop {
+            let link = self.accepted.recv_timeout(PATIENCE).expect("somebody connects");
+            if link.is_spoken_on() {
+                return link;
+            }
+        }
+    }
+
+    /// Nobody has said anything on any connection (beyond those accepted). Looks, and does not wait.
+    #[track_caller]
+    pub(crate) fn expect_nobody(&self) {
+        for mut link in self.accepted.try_iter() {
+            link.expect_silence();
+        }
+    }
+}

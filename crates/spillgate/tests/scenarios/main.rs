@@ -1,0 +1,7 @@
+//! Scenarios: the real binary between clients and workers that a test plays over raw sockets.
+//!
+//! Each module is one kind of behaviour; `harness` is what they are written with. Every test has a
+//! Spillgate of its own, so they run side by side.
+
+mod basic;
+mod harness;

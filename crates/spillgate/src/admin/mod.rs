@@ -50,6 +50,7 @@ pub(crate) struct Source {
 }
 
 /// Whether new connections are welcome.
+#[allow(clippy::enum_variant_names, reason = "the variants are the words that are answered")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ready {
     /// Not yet: no listener is open.

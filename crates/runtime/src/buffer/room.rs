@@ -206,7 +206,7 @@ impl Buffer {
             }
             let spilled = self.spilled.as_mut().expect("it spills");
             if spilled.is_writing() {
-                let Poll::Ready(memory) = self.poll_written(waker)? else {
+                let Poll::Ready(memory) = spilled.poll_write(waker) else {
                     return Ok(Room::Later);
                 };
                 self.reuse(memory);
@@ -220,7 +220,8 @@ impl Buffer {
             } else if self.side == Side::Intake && spilled.reader_memory() > 0 {
                 spilled.unload();
             } else {
-                return Ok(self.full());
+                let error = spilled.broken().unwrap_or(BufferError::SpillFull);
+                return self.no_place(error);
             }
         }
     }
@@ -249,8 +250,8 @@ impl Buffer {
     /// Hands the full tail over to be written. None: it is being written.
     fn hand_over(&mut self, waker: Option<&Waker>) -> Result<Option<Room>, BufferError> {
         let spilled = self.spilled.as_mut().expect("it spills");
-        if spilled.is_broken() {
-            return Ok(Some(self.full()));
+        if let Some(error) = spilled.broken() {
+            return self.no_place(error).map(Some);
         }
         match spilled.write(self.blocks.take_tail(), waker) {
             Handed::Writing => Ok(None),
@@ -260,23 +261,16 @@ impl Buffer {
             }
             Handed::Full(tail) => {
                 self.blocks.put_back(tail);
-                match self.side {
-                    Side::Intake => Err(self.fail(BufferError::SpillFull)),
-                    Side::Collect => Ok(Some(self.full())),
-                }
+                self.no_place(BufferError::SpillFull).map(Some)
             }
         }
     }
 
-    /// Waits for the write under way. A failed one ends a request; a response keeps its bytes in
-    /// memory and spills no more.
-    fn poll_written(&mut self, waker: Option<&Waker>) -> Result<Poll<Vec<u8>>, BufferError> {
-        let spilled = self.spilled.as_mut().expect("it spills");
-        match spilled.poll_write(waker) {
-            Poll::Pending => Ok(Poll::Pending),
-            Poll::Ready(Ok(memory)) => Ok(Poll::Ready(memory)),
-            Poll::Ready(Err(_)) if self.side == Side::Collect => Ok(Poll::Ready(Vec::new())),
-            Poll::Ready(Err(error)) => Err(self.fail(error)),
+    /// The spill folders take nothing more. A request that needs them ends; a response is full.
+    fn no_place(&mut self, error: BufferError) -> Result<Room, BufferError> {
+        match self.side {
+            Side::Intake => Err(self.fail(error)),
+            Side::Collect => Ok(self.full()),
         }
     }
 
@@ -294,7 +288,7 @@ impl Buffer {
             if self.unread() == 0 || self.blocks.at(self.read).is_some() {
                 return Poll::Ready(Ok(()));
             }
-            let spilled = self.spilled.as_ref().expect("what is not in memory is spilled");
+            let spilled = self.spilled.as_mut().expect("what is not in memory is spilled");
             match spilled.at(self.read) {
                 Place::Memory(_) => return Poll::Ready(Ok(())),
                 Place::Disk => {
@@ -302,7 +296,7 @@ impl Buffer {
                         return Poll::Ready(Err(self.fail(error)));
                     }
                 }
-                Place::Writing => _ = ready!(self.poll_written(Some(cx.waker()))?),
+                Place::Writing => drop(ready!(spilled.poll_write(Some(cx.waker())))),
             }
         }
     }
@@ -317,12 +311,12 @@ impl Buffer {
         let spilled = self.spilled.as_mut().expect("it spills");
         if spilled.reader_memory() == 0 && memory < STAGE {
             if spilled.is_writing() {
-                drop(ready!(self.poll_written(Some(waker))?));
+                drop(ready!(spilled.poll_write(Some(waker))));
                 return Poll::Ready(Ok(()));
             }
             if self.blocks.tail_is_empty() {
                 drop(self.blocks.take_tail());
-            } else if !spilled.is_broken() {
+            } else if spilled.broken().is_none() {
                 match spilled.write(self.blocks.take_tail(), Some(waker)) {
                     Handed::Writing => return Poll::Ready(Ok(())),
                     Handed::Later(tail) => {
@@ -330,7 +324,8 @@ impl Buffer {
                         return Poll::Pending;
                     }
                     // The folders are full and the tail stays: read through one stage more than is
-                    // charged. The alternative is a body that can be neither read nor ended.
+                    // charged, as after a failed write. The alternative is a body that can be
+                    // neither read nor ended.
                     Handed::Full(tail) => self.blocks.put_back(tail),
                 }
             }

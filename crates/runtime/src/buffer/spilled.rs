@@ -29,15 +29,15 @@ pub(super) const STAGE: u64 = 16 * 1024;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Spilled {
-    spill: Arc<Spill>,
     chain: Chain,
     /// The position of the first byte of the chain.
     start: u64,
     end: u64,
     write: Option<Write>,
     read: Option<Read>,
-    /// Bytes at `end` whose write failed.
+    /// Bytes at `end` whose write failed, and why. Then nothing more is written.
     unwritten: Vec<u8>,
+    broken: Option<BufferError>,
     loaded: Vec<u8>,
     loaded_at: u64,
     /// Reads and writes wait for the queue apart: one that is served must not end the other's wait.
@@ -74,13 +74,13 @@ impl Spilled {
     /// Nothing is spilled; the first byte to be will be the one at `start`.
     pub(super) fn new(spill: &Arc<Spill>, start: u64) -> Spilled {
         Spilled {
-            spill: Arc::clone(spill),
-            chain: Chain::default(),
+            chain: Chain::new(spill),
             start,
             end: start,
             write: None,
             read: None,
             unwritten: Vec::new(),
+            broken: None,
             loaded: Vec::new(),
             loaded_at: 0,
             read_turn: None,
@@ -100,20 +100,20 @@ impl Spilled {
         self.write.is_some()
     }
 
-    /// Did a write fail? Then nothing more is written.
-    pub(super) fn is_broken(&self) -> bool {
-        !self.unwritten.is_empty()
+    /// Why nothing more is written, if a write has failed.
+    pub(super) fn broken(&self) -> Option<BufferError> {
+        self.broken
     }
 
     /// Hands `tail`, which begins where everything else ends, over to be written.
     pub(super) fn write(&mut self, tail: Vec<u8>, waker: Option<&Waker>) -> Handed {
-        debug_assert!(self.write.is_none() && !self.is_broken(), "one write at a time");
+        debug_assert!(self.write.is_none() && self.broken.is_none(), "one write at a time");
         let (len, memory) = (tail.len(), tail.capacity());
         let offset = self.end - self.start;
-        if !self.spill.extend(&mut self.chain, offset + len as u64) {
+        if !self.chain.extend(offset + len as u64) {
             return Handed::Full(tail);
         }
-        match self.spill.write(&self.chain, offset, tail, &mut self.write_turn, waker) {
+        match self.chain.write(offset, tail, &mut self.write_turn, waker) {
             Ok(transfer) => {
                 self.write = Some(Write { transfer, len, memory });
                 Handed::Writing
@@ -122,28 +122,23 @@ impl Spilled {
         }
     }
 
-    /// Waits for the write that is under way, and returns its memory. Without a waker: only looks.
-    pub(super) fn poll_write(
-        &mut self,
-        waker: Option<&Waker>,
-    ) -> Poll<Result<Vec<u8>, BufferError>> {
-        let Some(write) = &mut self.write else { return Poll::Ready(Ok(Vec::new())) };
+    /// Waits for the write that is under way, and returns its memory, which is none if it failed: its
+    /// bytes stay there. Without a waker: only looks.
+    pub(super) fn poll_write(&mut self, waker: Option<&Waker>) -> Poll<Vec<u8>> {
+        let Some(write) = &mut self.write else { return Poll::Ready(Vec::new()) };
         let Poll::Ready(Done { mut data, result }) = write.transfer.poll(waker) else {
             return Poll::Pending;
         };
         let len = write.len;
         self.write = None;
-        match result {
-            Ok(()) => {
-                self.end += len as u64;
-                data.clear();
-                Poll::Ready(Ok(data))
-            }
-            Err(error) => {
-                self.unwritten = data;
-                Poll::Ready(Err(BufferError::from_io(&error)))
-            }
+        if let Err(error) = result {
+            self.broken = Some(BufferError::from_io(&error));
+            self.unwritten = data;
+            return Poll::Ready(Vec::new());
         }
+        self.end += len as u64;
+        data.clear();
+        Poll::Ready(data)
     }
 
     /// Where the bytes at `position` are.
@@ -200,7 +195,7 @@ impl Spilled {
         }
         data.resize(len, 0);
         let memory = data.capacity();
-        match self.spill.read(&self.chain, offset, data, &mut self.read_turn, Some(waker)) {
+        match self.chain.read(offset, data, &mut self.read_turn, Some(waker)) {
             Ok(transfer) => {
                 self.read = Some(Read { transfer, position, memory });
                 true

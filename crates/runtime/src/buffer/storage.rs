@@ -96,11 +96,11 @@ impl Storage {
     /// names the folder.
     pub fn new(settings: StorageSettings) -> io::Result<Arc<Storage>> {
         let spill = settings.spill.as_ref().map(Spill::open).transpose()?;
-        Ok(Storage::over(&settings, spill))
+        Ok(Storage::over(&settings, spill.map(Arc::new)))
     }
 
     /// The same over a spill that is there.
-    pub(super) fn over(settings: &StorageSettings, spill: Option<Spill>) -> Arc<Storage> {
+    pub(super) fn over(settings: &StorageSettings, spill: Option<Arc<Spill>>) -> Arc<Storage> {
         let budget = Budget::new(&budget::Settings {
             memory_max: settings.memory_max,
             body_memory_max: settings.body_memory_max,
@@ -111,7 +111,7 @@ impl Storage {
             waiting: Notify::new(),
             relayed: AtomicU64::new(0),
             spilled: AtomicU64::new(0),
-            spill: spill.map(Arc::new),
+            spill,
             body_memory_max: settings.body_memory_max.as_bytes(),
         })
     }

@@ -60,11 +60,11 @@ impl Knobs {
 }
 
 /// A spill over one such file, and its knobs.
-pub(crate) fn spill(size_max: u64, threads: u16) -> (Spill, Arc<Knobs>) {
+pub(crate) fn spill(size_max: u64, threads: u16) -> (Arc<Spill>, Arc<Knobs>) {
     let file = MemoryFile::default();
     let knobs = Arc::clone(&file.knobs);
     let spill = Spill::over(vec![Box::new(file)], ByteSize::from_bytes(size_max), threads);
-    (spill.expect("threads can be started"), knobs)
+    (Arc::new(spill.expect("threads can be started")), knobs)
 }
 
 /// Settings for one real folder.

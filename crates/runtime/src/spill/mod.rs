@@ -74,8 +74,9 @@ pub(crate) struct Spill {
 }
 
 /// The extents of one body, in the order of its bytes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Chain {
+    spill: Arc<Spill>,
     extents: VecDeque<Arc<Extent>>,
 }
 
@@ -130,42 +131,6 @@ impl Spill {
             jobs_waiting: u32::try_from(self.jobs.waiting()).unwrap_or(u32::MAX),
         }
     }
-
-    /// Lets `chain` reach at least `len` bytes. False: the folders are full, and nothing was taken
-    /// that is not kept for the next try.
-    pub(crate) fn extend(&self, chain: &mut Chain, len: u64) -> bool {
-        while (chain.extents.len() as u64) * EXTENT < len {
-            let Some(extent) = self.extents.take() else { return false };
-            chain.extents.push_back(Arc::new(extent));
-        }
-        true
-    }
-
-    /// Begins to write all of `data` at `offset` of `chain`; gives it back when the queue is full.
-    pub(crate) fn write(
-        &self,
-        chain: &Chain,
-        offset: u64,
-        data: Vec<u8>,
-        turn: &mut Option<Turn>,
-        waker: Option<&Waker>,
-    ) -> Result<Transfer, Vec<u8>> {
-        let job = Job::new(Direction::Write, chain.pieces(offset, data.len()), data);
-        self.jobs.submit(job, turn, waker).map_err(|job| job.data)
-    }
-
-    /// Begins to fill all of `data` from `offset` of `chain`; gives it back when the queue is full.
-    pub(crate) fn read(
-        &self,
-        chain: &Chain,
-        offset: u64,
-        data: Vec<u8>,
-        turn: &mut Option<Turn>,
-        waker: Option<&Waker>,
-    ) -> Result<Transfer, Vec<u8>> {
-        let job = Job::new(Direction::Read, chain.pieces(offset, data.len()), data);
-        self.jobs.submit(job, turn, waker).map_err(|job| job.data)
-    }
 }
 
 impl Drop for Spill {
@@ -175,14 +140,54 @@ impl Drop for Spill {
 }
 
 impl Chain {
+    /// No extents yet.
+    pub(crate) fn new(spill: &Arc<Spill>) -> Chain {
+        Chain { spill: Arc::clone(spill), extents: VecDeque::new() }
+    }
+
     /// Does it hold nothing?
     pub(crate) fn is_empty(&self) -> bool {
         self.extents.is_empty()
     }
 
-    /// Frees the first extent.
+    /// Takes extents for at least `len` bytes. False: the folders are full; what was taken is kept for
+    /// the next try.
+    pub(crate) fn extend(&mut self, len: u64) -> bool {
+        while (self.extents.len() as u64) * EXTENT < len {
+            let Some(extent) = self.spill.extents.take() else { return false };
+            self.extents.push_back(Arc::new(extent));
+        }
+        true
+    }
+
+    /// Frees the first extent; offsets count from the next one then.
     pub(crate) fn drop_first(&mut self) {
         self.extents.pop_front();
+    }
+
+    /// Begins to write all of `data` at `offset`; gives it back when the queue is full. With a waker,
+    /// `turn` then stands for the wait.
+    pub(crate) fn write(
+        &self,
+        offset: u64,
+        data: Vec<u8>,
+        turn: &mut Option<Turn>,
+        waker: Option<&Waker>,
+    ) -> Result<Transfer, Vec<u8>> {
+        let job = Job::new(Direction::Write, self.pieces(offset, data.len()), data);
+        self.spill.jobs.submit(job, turn, waker).map_err(|job| job.data)
+    }
+
+    /// Begins to fill all of `data` from `offset`; else like [`Chain::write`].
+    pub(crate) fn read(
+        &self,
+        offset: u64,
+        data: Vec<u8>,
+        turn: &mut Option<Turn>,
+        waker: Option<&Waker>,
+    ) -> Result<Transfer, Vec<u8>> {
+        let job = Job::new(Direction::Read, self.pieces(offset, data.len()), data);
+        self.spill.jobs.submit(job, turn, waker).map_err(|job| job.data)
     }
 
     /// Where `len` bytes at `offset` lie.

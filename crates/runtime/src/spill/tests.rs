@@ -29,29 +29,30 @@ fn wait(transfer: &mut Transfer) -> Done {
     }
 }
 
-fn write(spill: &Spill, chain: &mut Chain, offset: u64, data: Vec<u8>) -> Done {
-    assert!(spill.extend(chain, offset + data.len() as u64), "no room");
-    wait(&mut spill.write(chain, offset, data, &mut None, None).expect("the queue has room"))
+fn write(chain: &mut Chain, offset: u64, data: Vec<u8>) -> Done {
+    assert!(chain.extend(offset + data.len() as u64), "no room");
+    wait(&mut chain.write(offset, data, &mut None, None).expect("the queue has room"))
 }
 
-fn read(spill: &Spill, chain: &Chain, offset: u64, len: usize) -> Done {
-    wait(&mut spill.read(chain, offset, vec![0; len], &mut None, None).expect("room in the queue"))
+fn read(chain: &Chain, offset: u64, len: usize) -> Done {
+    wait(&mut chain.read(offset, vec![0; len], &mut None, None).expect("room in the queue"))
 }
 
 #[test]
 fn bytes_come_back_across_extents_and_files() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
-    let spill = Spill::open(&doubles::folder(scratch.path(), 16 << 20)).expect("a spill folder");
-    let mut chain = Chain::default();
+    let spill = Spill::open(&doubles::folder(scratch.path(), 16 << 20));
+    let spill = Arc::new(spill.expect("a spill folder"));
+    let mut chain = Chain::new(&spill);
     let pieces: Vec<Vec<u8>> = (1..30).map(|number| vec![number; 50_000]).collect();
     for (index, piece) in pieces.iter().enumerate() {
-        let done = write(&spill, &mut chain, index as u64 * 50_000, piece.clone());
+        let done = write(&mut chain, index as u64 * 50_000, piece.clone());
         assert!(done.result.is_ok());
         assert_eq!(done.data, *piece, "the memory comes back");
     }
     let all = pieces.concat();
     for offset in [0, 1, 262_000, 700_001] {
-        let done = read(&spill, &chain, offset, 300_000);
+        let done = read(&chain, offset, 300_000);
         assert!(done.result.is_ok());
         assert_eq!(done.data, all[offset as usize..offset as usize + 300_000]);
     }
@@ -64,63 +65,63 @@ fn bytes_come_back_across_extents_and_files() {
 fn short_transfers_are_completed() {
     let (spill, knobs) = spill(1 << 20, 1);
     knobs.set(|state| state.short = Some(1000));
-    let mut chain = Chain::default();
+    let mut chain = Chain::new(&spill);
     let data: Vec<u8> = (0..70_000_u32).map(|number| number as u8).collect();
-    assert!(write(&spill, &mut chain, 0, data.clone()).result.is_ok());
-    assert_eq!(read(&spill, &chain, 0, data.len()).data, data);
+    assert!(write(&mut chain, 0, data.clone()).result.is_ok());
+    assert_eq!(read(&chain, 0, data.len()).data, data);
 }
 
 #[test]
 fn a_failed_write_is_the_matter_of_one_body() {
     let (spill, knobs) = spill(1 << 20, 1);
-    let (mut first, mut second) = (Chain::default(), Chain::default());
-    assert!(write(&spill, &mut first, 0, vec![1; 60_000]).result.is_ok());
+    let (mut first, mut second) = (Chain::new(&spill), Chain::new(&spill));
+    assert!(write(&mut first, 0, vec![1; 60_000]).result.is_ok());
     knobs.set(|state| state.full_at = Some(100_000));
-    let done = write(&spill, &mut first, 60_000, vec![2; 60_000]);
+    let done = write(&mut first, 60_000, vec![2; 60_000]);
     assert_eq!(done.result.map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull));
     assert_eq!(done.data, vec![2; 60_000], "nothing is lost");
     knobs.set(|state| state.full_at = None);
-    assert!(write(&spill, &mut second, 0, vec![3; 60_000]).result.is_ok());
-    assert_eq!(read(&spill, &first, 0, 60_000).data, vec![1; 60_000]);
+    assert!(write(&mut second, 0, vec![3; 60_000]).result.is_ok());
+    assert_eq!(read(&first, 0, 60_000).data, vec![1; 60_000]);
     assert_eq!(spill.view().failed, 1);
 }
 
 #[test]
 fn what_was_never_written_cannot_be_read() {
     let (spill, _knobs) = spill(1 << 20, 1);
-    let mut chain = Chain::default();
-    assert!(write(&spill, &mut chain, 0, vec![1; 1000]).result.is_ok());
-    let done = read(&spill, &chain, 0, 1001);
+    let mut chain = Chain::new(&spill);
+    assert!(write(&mut chain, 0, vec![1; 1000]).result.is_ok());
+    let done = read(&chain, 0, 1001);
     assert_eq!(done.result.map_err(|error| error.kind()), Err(io::ErrorKind::UnexpectedEof));
 }
 
 #[test]
 fn the_size_limit_is_a_clear_no() {
     let (spill, _knobs) = spill(2 * EXTENT, 1);
-    let mut chain = Chain::default();
-    assert!(spill.extend(&mut chain, 2 * EXTENT));
-    assert!(!spill.extend(&mut chain, 2 * EXTENT + 1));
+    let mut chain = Chain::new(&spill);
+    assert!(chain.extend(2 * EXTENT));
+    assert!(!chain.extend(2 * EXTENT + 1));
     chain.drop_first();
-    assert!(spill.extend(&mut chain, 2 * EXTENT));
+    assert!(chain.extend(2 * EXTENT));
 }
 
 #[test]
 fn an_extent_is_not_free_before_its_last_job_has_ended() {
     let (spill, knobs) = spill(2 * EXTENT, 1);
     knobs.set(|state| state.stalled = true);
-    let mut chain = Chain::default();
-    assert!(spill.extend(&mut chain, 10));
-    let transfer = spill.write(&chain, 0, vec![7; 10], &mut None, None);
+    let mut chain = Chain::new(&spill);
+    assert!(chain.extend(10));
+    let transfer = chain.write(0, vec![7; 10], &mut None, None);
     knobs.wait_for_calls(1);
     drop((transfer, chain));
     assert_eq!(spill.view().used.as_bytes(), EXTENT, "the write may still come");
-    let mut other = Chain::default();
-    assert!(spill.extend(&mut other, EXTENT));
-    let mut own = spill.write(&other, 0, vec![8; 10], &mut None, None).expect("room");
+    let mut other = Chain::new(&spill);
+    assert!(other.extend(EXTENT));
+    let mut own = other.write(0, vec![8; 10], &mut None, None).expect("room");
     knobs.set(|state| state.stalled = false);
     assert!(wait(&mut own).result.is_ok());
     assert_eq!(spill.view().used.as_bytes(), EXTENT);
-    assert_eq!(read(&spill, &other, 0, 10).data, vec![8; 10]);
+    assert_eq!(read(&other, 0, 10).data, vec![8; 10]);
 }
 
 /// Counts wakes.
@@ -137,11 +138,10 @@ impl Wake for Count {
 fn a_full_queue_says_so_and_wakes_who_waits_for_it() {
     let (spill, knobs) = spill(1 << 20, 1);
     knobs.set(|state| state.stalled = true);
-    let mut chain = Chain::default();
-    assert!(spill.extend(&mut chain, 10));
-    let submit = |turn: &mut Option<Turn>, waker: Option<&Waker>| {
-        spill.write(&chain, 0, vec![7; 10], turn, waker)
-    };
+    let mut chain = Chain::new(&spill);
+    assert!(chain.extend(10));
+    let submit =
+        |turn: &mut Option<Turn>, waker: Option<&Waker>| chain.write(0, vec![7; 10], turn, waker);
     let mut last = submit(&mut None, None).expect("an empty queue");
     knobs.wait_for_calls(1);
     for _ in 0..QUEUE_MAX {
@@ -179,8 +179,8 @@ fn settings_out_of_range_are_an_error() {
 #[test]
 fn idle_threads_give_disk_space_back() {
     let (spill, knobs) = spill(300 * EXTENT, 1);
-    let mut chain = Chain::default();
-    assert!(write(&spill, &mut chain, 300 * EXTENT - 10, vec![7; 10]).result.is_ok());
+    let mut chain = Chain::new(&spill);
+    assert!(write(&mut chain, 300 * EXTENT - 10, vec![7; 10]).result.is_ok());
     drop(chain);
     // One write, and the 44 extents beyond the reserve.
     knobs.wait_for_calls(1 + 44);

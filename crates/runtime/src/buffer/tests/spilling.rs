@@ -238,6 +238,19 @@ fn a_failed_write_ends_a_request() {
 }
 
 #[test]
+fn a_request_that_was_whole_before_its_write_failed_is_served() {
+    for full_at in [65_536, 80_000] {
+        let (storage, knobs) = on_double(10 * MIB, 64 << 10, 64 * MIB);
+        knobs.set(|state| state.full_at = Some(full_at));
+        let mut buffer = Buffer::request(&storage, Some(100_000));
+        run(fill(&mut buffer, 2, 100_000, 50_000)).expect("memory was enough");
+        run(drain(&mut buffer, 2, 0, 100_000)).expect("nothing is lost");
+        buffer.rewind();
+        run(drain(&mut buffer, 2, 0, 100_000)).expect("nothing is lost");
+    }
+}
+
+#[test]
 fn a_failed_read_ends_its_body_alone() {
     let (storage, knobs) = on_double(10 * MIB, 128 << 10, 64 * MIB);
     let (mut first, mut second) =

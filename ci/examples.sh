@@ -45,7 +45,8 @@ start() { # command…
     "$@" > "$scratch/output" 2>&1 &
     running=$!
     # Until somebody listens; the first request is then held until a worker is ready.
-    fetch --retry 60 --retry-connrefused --retry-delay 1 --output /dev/null "$site/health"
+    fetch --retry 60 --retry-connrefused --retry-delay 1 --output /dev/null "$site/health" \
+        2> "$scratch/connects" || { cat "$scratch/connects" >&2; return 1; }
 }
 
 # SIGTERM must end it by itself, with success.

@@ -118,6 +118,17 @@ def check(request, answer, result):
         raise Failed(HASH)
 
 
+async def warm_up(port, workers, seconds=60):
+    """Returns when each of `workers` has answered: all are there, and have compiled their code."""
+    end = time.monotonic() + seconds
+    seen = set()
+    while len(seen) < workers:
+        if time.monotonic() > end:
+            raise RuntimeError(f"only {len(seen)} of {workers} workers answered")
+        posts = [Request("POST", "/echo", NOISE[:1000])] * (2 * workers)
+        seen |= set((await closed_loop(port, posts, workers)).workers)
+
+
 async def slow_uploads(port, count, seed, seconds):
     """`count` posts of 300 KB, all begun within two seconds, each sent over a time within `seconds`.
 

@@ -46,6 +46,7 @@ class NginxHaproxy:
         self.setup = setup
         self.workers = Workers(setup.workers, setup.app, setup.environment)
         self.port, self.inner, self.page = free_ports(3)
+        self.processes = []
 
     @staticmethod
     def version():
@@ -61,10 +62,9 @@ class NginxHaproxy:
         files = min(1048576, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
         nginx = self.setup.write("nginx.conf", "nginx.conf", DIR=self.setup.folder, USER=user,
                                  FILES=files, PORT=self.port, INNER=self.inner)
-        self.processes = [
-            await spawn(self.setup, "haproxy", "-db", "-f", haproxy),
-            await spawn(self.setup, "nginx", "-p", self.setup.folder, "-c", nginx),
-        ]
+        self.processes.append(await spawn(self.setup, "haproxy", "-db", "-f", haproxy))
+        self.processes.append(
+            await spawn(self.setup, "nginx", "-p", self.setup.folder, "-c", nginx))
         await until_listening(self.inner)
         await until_listening(self.port)
 
@@ -90,6 +90,7 @@ class Spillgate:
     def __init__(self, setup):
         self.setup = setup
         self.port, self.page = free_ports(2)
+        self.process = None
         self.socket = os.path.join(setup.folder, "ctl.sock")
 
     @staticmethod
@@ -110,10 +111,14 @@ class Spillgate:
         await until(lambda: len(self.worker_pids()) == self.setup.workers)
 
     async def stop(self):
-        await end(self.process)
+        if self.process:
+            await end(self.process)
 
     def worker_pids(self):
-        return children(self.process.pid)
+        """Its children, less the one that is Spillgate itself (it outlives a killed Spillgate to
+        take the workers along)."""
+        own = executable(self.process.pid)
+        return [pid for pid in children(self.process.pid) if executable(pid) not in (own, None)]
 
     async def restart_rolling(self):
         """Returns when every worker is another process than before."""
@@ -163,6 +168,14 @@ def children(pid):
         with open(f"/proc/{pid}/task/{thread}/children") as listing:
             found += [int(child) for child in listing.read().split()]
     return found
+
+
+def executable(pid):
+    """What `pid` runs; none when it has just ended."""
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return None
 
 
 def cpu_of(pid):

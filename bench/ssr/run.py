@@ -20,6 +20,7 @@ import tempfile
 import time
 
 import cases
+import load
 import table
 from cases import CASES
 from peers import PEERS, ROOT, Setup, tool_version
@@ -33,8 +34,9 @@ async def measure(case, name, clients, requests):
     overlaps = os.path.join(scratch, "overlaps")
     environment = {**dict(case.environment), "OVERLAP_LOG": overlaps}
     peer = PEERS[name](Setup(scratch, case.app, case.workers, environment))
-    await peer.start()
     try:
+        await peer.start()
+        await load.warm_up(peer.port, case.workers)
         before = peer.cpu_seconds()
         found = await case.run(peer, clients, requests)
         spent = peer.cpu_seconds() - before

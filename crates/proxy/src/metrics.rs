@@ -38,8 +38,6 @@ pub struct ShardMetrics {
     pub spilled_bytes: Counter,
     /// Bodies of which at least one byte was spilled.
     pub spilled_bodies: Counter,
-    /// Access records that were thrown away because their writer was behind.
-    pub access_records_dropped: Counter,
 }
 
 /// Cells of one listener on one shard.
@@ -155,7 +153,6 @@ impl ShardMetrics {
             buffered_bytes: Gauge::default(),
             spilled_bytes: Counter::default(),
             spilled_bodies: Counter::default(),
-            access_records_dropped: Counter::default(),
         }
     }
 

@@ -85,8 +85,12 @@ pub(crate) struct CtlArgs {
 /// Commands to a running Spillgate.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CtlCommand {
-    /// Print pools, workers and queues as JSON
-    Status,
+    /// Show pools, queues and what each worker does
+    Status {
+        /// Print JSON instead of a table
+        #[arg(long)]
+        json: bool,
+    },
     /// Replace the workers of a pool one by one, without a failed request
     Restart {
         /// The pool
@@ -98,6 +102,8 @@ pub(crate) enum CtlCommand {
     },
     /// Stop gracefully, as after SIGTERM
     Drain,
+    /// Stop at once, as after SIGQUIT
+    Stop,
 }
 
 /// Arguments of `sim`.

@@ -9,9 +9,27 @@ pub(crate) mod ask;
 pub(crate) mod serve;
 mod table;
 
+use std::process::ExitCode;
+
 use serde::{Deserialize, Serialize};
 
 use crate::admin::status::Status;
+use crate::cli::{CtlArgs, CtlCommand};
+use crate::config;
+use ask::Shown;
+
+/// Asks what the command line says. See [`ask::run`].
+pub(crate) fn run(args: CtlArgs) -> anyhow::Result<ExitCode> {
+    let socket = args.socket.unwrap_or_else(config::control_path_default);
+    let (command, shown) = match args.command {
+        CtlCommand::Status { json: true } => (Command::Status, Shown::Json),
+        CtlCommand::Status { json: false } => (Command::Status, Shown::Table),
+        CtlCommand::Restart { pool, wait } => (Command::Restart { pool, wait }, Shown::Table),
+        CtlCommand::Drain => (Command::Drain, Shown::Table),
+        CtlCommand::Stop => (Command::Stop, Shown::Table),
+    };
+    ask::run(&socket, &command, shown)
+}
 
 /// What can be asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

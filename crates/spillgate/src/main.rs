@@ -3,7 +3,9 @@
 mod admin;
 mod check;
 mod cli;
+mod commands;
 mod config;
+mod ctl;
 #[cfg(test)]
 mod golden;
 mod observe;
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
             args.listen,
             config::cores(),
         ))),
+        cli::Command::Ctl(args) => started(ctl::run(args)),
         _ => ExitCode::FAILURE,
     }
 }

@@ -18,7 +18,7 @@ use spillgate_proxy::settings::Settings;
 use spillgate_proxy::shard::{Report, ShardMessage};
 use spillgate_runtime::buffer::Storage;
 use spillgate_runtime::clock;
-use spillgate_runtime::drive::{Control, Notify, oneshot};
+use spillgate_runtime::drive::{Control, oneshot};
 use spillgate_runtime::events::{self, LogWatch};
 use spillgate_runtime::metrics::Family;
 use spillgate_runtime::net::admin::AdminListener;
@@ -193,14 +193,13 @@ impl Observer {
     }
 }
 
-/// Open the admin page and the command socket.
+/// Open the admin page, where there is one.
 ///
 /// Errors: an address in use, not ours, or not permitted.
 pub(crate) fn start(
     control: &Control,
     settings: &AdminSettings,
     observer: &Arc<Observer>,
-    stop: &Arc<Notify>,
 ) -> anyhow::Result<()> {
     if let Some(address) = &settings.address {
         let listener = control
@@ -214,6 +213,5 @@ pub(crate) fn start(
             }
         });
     }
-    let _ = stop;
     Ok(())
 }

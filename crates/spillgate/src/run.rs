@@ -15,6 +15,7 @@ use spillgate_runtime::process::{Guard, WorkerOutput};
 use spillgate_runtime::shutdown::{Wish, Wishes};
 use spillgate_runtime::{clock, events};
 
+use crate::commands;
 use crate::config::Config;
 use crate::observe;
 use crate::serving::Serving;
@@ -44,7 +45,8 @@ pub(crate) fn run(config: Config) -> anyhow::Result<ExitCode> {
     let workers = Arc::new(WorkersOfPools::start(&serving, &surroundings)?);
     let observer = Arc::new(observe::Observer::new(&serving, Arc::clone(&workers)));
     if let Some(admin) = &config.admin {
-        observe::start(&control, admin, &observer, &stop)?;
+        observe::start(&control, admin, &observer)?;
+        commands::start(&control, admin, &observer, &stop)?;
     }
     control.spawn(Arc::clone(&serving.storage).shed_late());
     control.spawn(probe::serve_gates(

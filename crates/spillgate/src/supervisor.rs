@@ -28,6 +28,7 @@ use spillgate_runtime::process::{Guard, Processes, WorkerOutput, memory_of};
 
 use address::Addresses;
 use shell::{Command, Shell};
+pub(crate) use words::reason;
 
 /// Commands that may wait; whoever gives one more waits.
 const COMMANDS_MAX: usize = 16;

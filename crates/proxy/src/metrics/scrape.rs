@@ -62,7 +62,7 @@ pub struct BudgetReading {
 /// The writer of the access log at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogReading {
-    /// Lines thrown away after their shard had handed them over.
+    /// Lines thrown away, by shards and by the writer.
     pub dropped: u64,
     /// Times that opening or writing failed.
     pub errors: u64,
@@ -189,7 +189,6 @@ fn buffers(reading: &Reading<'_>) -> Vec<Family> {
     let sum = |pick: fn(&ShardMetrics) -> &Counter| {
         reading.shards.iter().map(|shard| pick(shard).value()).sum::<u64>()
     };
-    let dropped = sum(|shard| &shard.access_records_dropped) + reading.log.dropped;
     vec![
         single(&table::BUFFER_BYTES, Value::Whole(budget.memory_used.as_bytes())),
         single(&table::BUFFER_MAX_BYTES, Value::Whole(budget.memory_max.as_bytes())),
@@ -199,7 +198,7 @@ fn buffers(reading: &Reading<'_>) -> Vec<Family> {
         single(&table::SPILL_MAX_BYTES, Value::Whole(budget.spill_max.as_bytes())),
         single(&table::SPILLED_BYTES, Value::Whole(sum(|shard| &shard.spilled_bytes))),
         single(&table::SPILLED_BODIES, Value::Whole(sum(|shard| &shard.spilled_bodies))),
-        single(&table::RECORDS_DROPPED, Value::Whole(dropped)),
+        single(&table::RECORDS_DROPPED, Value::Whole(reading.log.dropped)),
         single(&table::LOG_ERRORS, Value::Whole(reading.log.errors)),
         single(&table::UPTIME, Value::Real(reading.uptime.as_secs_f64())),
     ]

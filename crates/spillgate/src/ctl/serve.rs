@@ -20,13 +20,16 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 /// The end of a rolling restart; in error, why it did not go through.
 pub(crate) type Restarted = Later<Result<(), String>>;
 
+/// Begins a rolling restart of the pool of this name.
+pub(crate) type RestartPool = Box<dyn Fn(&str) -> Result<Restarted, String> + Send + Sync>;
+
 /// What the commands do.
 pub(crate) struct Commands {
     /// The whole picture.
     pub(crate) status: Box<dyn Fn() -> Later<Status> + Send + Sync>,
     /// Begins a rolling restart of the pool of this name; what it returns ends when the restart
     /// does. Errors: there is no such pool, its workers are not ours, the restart did not go through.
-    pub(crate) restart: Box<dyn Fn(&str) -> Result<Restarted, String> + Send + Sync>,
+    pub(crate) restart: RestartPool,
     /// Stops gracefully.
     pub(crate) drain: Box<dyn Fn() + Send + Sync>,
     /// Stops at once.

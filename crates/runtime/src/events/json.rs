@@ -161,7 +161,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_become_one_line_of_text(text in proptest::collection::vec(any::<u8>(), 0..64)) {
+        fn any_bytes_become_one_line(text in proptest::collection::vec(any::<u8>(), 0..64)) {
             let json = shown(&text);
             prop_assert!(!json.chars().any(char::is_control));
             let inner = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));

@@ -45,7 +45,7 @@ fn lines_of_all_shards_reach_the_file_whole() {
             });
         }
     });
-    let view = log.view();
+    let view = log.watch().view();
     assert!(log.stop(GRACE));
     let text = fs::read_to_string(&path).expect("it is text");
     let found = text.lines().count() as u64;
@@ -99,7 +99,7 @@ fn a_full_disk_costs_lines_and_nothing_else() {
     put(&mut buffer, "lost too");
     buffer.flush();
     settle(&log);
-    assert_eq!(log.view(), LogView { written: 0, dropped: 2, errors: 1 });
+    assert_eq!(log.watch().view(), LogView { written: 0, dropped: 2, errors: 1 });
     put(&mut buffer, "also lost");
     drop(buffer);
     let shared = Arc::clone(&log.shared);
@@ -116,7 +116,7 @@ fn a_missing_folder_is_an_error_at_the_start_and_a_count_later() {
     let log = start(&path);
     fs::rename(folder.path().join("logs"), folder.path().join("old")).expect("it can be moved");
     settle(&log);
-    assert!(log.view().errors >= 1);
+    assert!(log.watch().view().errors >= 1);
     let mut buffer = log.line_buffer();
     put(&mut buffer, "still written");
     drop(buffer);
@@ -144,7 +144,7 @@ fn a_stalled_reader_costs_lines_and_stops_nobody() {
     for _ in 0..2 * QUEUE_LEN_MAX * BATCH_SIZE / 1024 {
         put(&mut buffer, &record);
     }
-    assert!(log.view().dropped > 0);
+    assert!(log.watch().view().dropped > 0);
     assert!(log.shared.lock().queue.len() <= QUEUE_LEN_MAX);
     drop(buffer);
     let shared = Arc::clone(&log.shared);

@@ -1,7 +1,7 @@
 //! A simulated world on a virtual clock around the real decisions.
 //!
-//! Clients, shards and workers are made up; the gate is the very one that the proxy runs. A run is a
-//! function of its scenario and its seed: the same two give the same bytes. The gate's invariants
+//! Clients, shards and workers are made up; the gate is the very one that the proxy runs. A run is
+//! a function of its scenario and its seed: the same two give the same bytes. The gate's invariants
 //! are checked after every step, and the world keeps books of its own.
 //!
 //! Absent on purpose: sockets, threads, clocks, and any copy of a decision. Never linked into the

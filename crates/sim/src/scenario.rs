@@ -1,7 +1,7 @@
 //! The scenario file: what clients, workers and faults do.
 //!
-//! Everything is given a unit or a bounded number; unknown keys are errors. The gate's settings have
-//! the product's defaults.
+//! Everything is given a unit or a bounded number; unknown keys are errors. The gate's settings
+//! have the product's defaults.
 
 use std::fmt;
 use std::ops::RangeInclusive;

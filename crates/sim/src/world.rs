@@ -1,8 +1,8 @@
 //! The world: a list of things to come, a clock that leaps from one to the next, and a gate.
 //!
-//! Everything passes through [`World::tell`], which also writes the trace and sweeps over the gate's
-//! invariants. Messages between threads take [`MAIL`]; what the shards and workers then do is in
-//! [`crate::shell`].
+//! Everything passes through [`World::tell`], which also writes the trace and sweeps over the
+//! gate's invariants. Messages between threads take [`MAIL`]; what the shards and workers then do
+//! is in [`crate::shell`].
 
 use std::collections::BTreeMap;
 

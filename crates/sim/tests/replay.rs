@@ -3,7 +3,8 @@
 use spillgate_sim::{ReplayError, Scenario, replay, run, simulate};
 
 const AIRBNB: &str = include_str!("../scenarios/airbnb.toml");
-/// Small, and in it: a first probe, a queue, a crash, a refusal, a hang, deadlines, trials, retries.
+/// Small, and in it: a first probe, a queue, a crash, a refusal, a hang, deadlines, trials,
+/// retries.
 const SHORT: &str = include_str!("../scenarios/short.toml");
 const RECORDED: &str = include_str!("golden/short.trace");
 

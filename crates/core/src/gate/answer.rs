@@ -15,15 +15,16 @@ use crate::units::Ratio;
 
 use super::view::Quantiles;
 
-/// Samples before anybody is turned away: with fewer, fewer than three lie beyond the 90 % quantile,
-/// and one slow answer would decide.
+/// Samples before anybody is turned away: with fewer, fewer than three lie beyond the 90 %
+/// quantile, and one slow answer would decide.
 const SAMPLES_MIN: u32 = 30;
 /// Samples that are remembered: follows a change within a few seconds at 50 a second, and still has
 /// 25 beyond the 90 % quantile.
 const SAMPLES_MAX: u16 = 256;
 /// How long a sample is believed: a pool with one slow worker (2 s an answer) keeps `SAMPLES_MIN`.
 const SAMPLE_AGE_MAX: Duration = Duration::from_secs(60);
-/// Trials in a row that must be in time before the past is forgotten: one alone may be a cheap page.
+/// Trials in a row that must be in time before the past is forgotten: one alone may be a cheap
+/// page.
 const TRIALS: u32 = 3;
 /// Time between a trial that was late and the next. Plain choice: at most two clients a second get
 /// an answer that comes too late, and a pool that recovered is noticed within half a second.

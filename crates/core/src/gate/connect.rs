@@ -1,8 +1,9 @@
 //! Connections: which grant uses which, and who waits for one to be closed.
 //!
-//! A worker that sees `connections_max` connections gets a new one only after another is closed. The
-//! exchange that it is for has its slot meanwhile (it is *reserved*), stays in the queue, and is
-//! granted when a shard says that the connection is closed, or when one comes back to its own shard.
+//! A worker that sees `connections_max` connections gets a new one only after another is closed.
+//! The exchange that it is for has its slot meanwhile (it is *reserved*), stays in the queue, and
+//! is granted when a shard says that the connection is closed, or when one comes back to its own
+//! shard.
 
 use crate::id::{ShardId, Ticket, WorkerId};
 

@@ -3,8 +3,8 @@
 //! A dead worker is not a slot: a refused connection takes it out at once, so a queue cannot be
 //! poured into it while the others are busy. A reset or a refusal takes it out too. Whatever is out
 //! comes back by a probe, or by the supervisor's word. An answer with a 5xx only counts towards
-//! ejection. An exchange without an answer keeps its slot: the worker may be busy with it still, and
-//! one more exchange would break the promise of one at a time.
+//! ejection. An exchange without an answer keeps its slot: the worker may be busy with it still,
+//! and one more exchange would break the promise of one at a time.
 
 use crate::pool::{OutReason, State, may_eject};
 

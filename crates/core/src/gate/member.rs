@@ -1,7 +1,8 @@
 //! Membership: who belongs to the pool, and what the supervisor or an operator says of them.
 //!
 //! A worker keeps its id over restarts of its process. Each new process is an incarnation: counts
-//! begin at zero, faults are forgotten, and what is still out from before comes back without effect.
+//! begin at zero, faults are forgotten, and what is still out from before comes back without
+//! effect.
 
 use crate::id::WorkerId;
 use crate::pool::State;

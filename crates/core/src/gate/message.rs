@@ -18,9 +18,9 @@ pub enum Input {
     Abandon(Ticket),
     /// A permit comes back.
     Return(Returned),
-    /// An idle connection of `worker`, kept by `shard`, is closed: by the worker, by age, or because
-    /// of [`Output::CloseIdle`]. Ignored where no idle connection is on record there (it was granted
-    /// meanwhile: whoever got the grant finds it gone and opens another in its place).
+    /// An idle connection of `worker`, kept by `shard`, is closed: by the worker, by age, or
+    /// because of [`Output::CloseIdle`]. Ignored where no idle connection is on record there (it
+    /// was granted meanwhile: whoever got the grant finds it gone and opens another in its place).
     Closed {
         /// Whose connection it was.
         worker: WorkerId,

@@ -8,7 +8,8 @@
 //! lock around it, hands in the time, and carries out what [`Gate::poll_output`] says.
 //!
 //! What holds after every step ([`Gate::check_invariants`] sweeps over it):
-//! - work conserving: no slot of a worker that is up is free while an exchange waits that may take it;
+//! - work conserving: no slot of a worker that is up is free while an exchange waits that may take
+//!   it;
 //! - a worker never holds more exchanges than `slots`, nor sees more connections than
 //!   `connections_max`, over all shards;
 //! - who waits is served in the order of first asking, but for workers it has tried already;
@@ -143,8 +144,8 @@ impl Gate {
         self.ask_due();
     }
 
-    /// Why a first arrival would be turned away at once, if it came now: there is neither a free slot
-    /// nor a place in the queue, or the gate drains. Lets the shell refuse a long body early.
+    /// Why a first arrival would be turned away at once, if it came now: there is neither a free
+    /// slot nor a place in the queue, or the gate drains. Lets the shell refuse a long body early.
     pub fn shut_reason(&self) -> Option<Reason> {
         if self.draining {
             return Some(Reason::Draining);

@@ -2,14 +2,14 @@
 //!
 //! First come, first served, by the moment at which each first asked the gate. Served order, order
 //! of wait limits and order of deadlines are three lists through one slab: arrivals come nearly
-//! sorted in all three, so adding is a step or two from one end, and removing is a step whatever the
-//! length. Other orders and classes belong here, behind the same verbs.
+//! sorted in all three, so adding is a step or two from one end, and removing is a step whatever
+//! the length. Other orders and classes belong here, behind the same verbs.
 //!
 //! Absent: any decision. The queue does not know workers, limits or the time.
 //!
-//! Invariants: each list holds every waiting exchange once, sorted by its key; equals in the order in
-//! which they came, but one that comes back before them, for it was served before them; `bounded`
-//! counts those that count against `queue_len_max`.
+//! Invariants: each list holds every waiting exchange once, sorted by its key; equals in the order
+//! in which they came, but one that comes back before them, for it was served before them;
+//! `bounded` counts those that count against `queue_len_max`.
 
 use std::collections::BTreeMap;
 
@@ -208,7 +208,8 @@ impl Queue {
         self.nodes[place as usize].links[order as usize] = Link { before, after };
     }
 
-    /// After whom `place` belongs. A retry is older than most, so its place is sought from the head.
+    /// After whom `place` belongs. A retry is older than most, so its place is sought from the
+    /// head.
     fn predecessor(&self, order: Order, place: Place) -> Place {
         let key = self.key(order, place);
         let list = self.lists[order as usize];

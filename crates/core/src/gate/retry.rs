@@ -1,10 +1,10 @@
 //! Whether an exchange may be tried again.
 //!
-//! A try of which nothing reached a worker is free: it cannot have done anything, and charging it is
-//! what lets a dead worker burn the retries of a whole queue. A try that a worker may have begun is
-//! charged to the exchange and to a budget for the whole pool: a share of recent first arrivals, as
-//! in Finagle and Envoy, so that retries cannot double the load of a pool that is failing. Charged
-//! at the decision, so a burst of failures cannot all pass before the first is counted.
+//! A try of which nothing reached a worker is free: it cannot have done anything, and charging it
+//! is what lets a dead worker burn the retries of a whole queue. A try that a worker may have begun
+//! is charged to the exchange and to a budget for the whole pool: a share of recent first arrivals,
+//! as in Finagle and Envoy, so that retries cannot double the load of a pool that is failing.
+//! Charged at the decision, so a burst of failures cannot all pass before the first is counted.
 
 use crate::stats::rate::Rate;
 use crate::time::{Duration, Instant};

@@ -18,7 +18,7 @@ pub struct Settings {
     pub answer_within: Option<Duration>,
     /// The quantile of the measured service times that `answer_within` reckons with. Default 90 %.
     pub answer_quantile: Ratio,
-    /// Until the first worker was ever ready, this takes the place of `queue_wait_max`. Default 60 s.
+    /// Takes the place of `queue_wait_max` until the first worker was ever ready. Default 60 s.
     pub start_hold_max: Duration,
     /// Tries after the first that one exchange may have once bytes were sent. Default 2.
     pub retry_max: u8,

@@ -2,11 +2,12 @@
 //!
 //! The order of preference: a worker with an idle connection on the asking shard, one with room for
 //! a new connection, one whose idle connection on another shard must be closed first. Among equals
-//! the one with the fewest exchanges in it, then the next in turn. Only workers that are up and have
-//! a slot left are looked at, by way of a set of bits, so a thousand busy workers cost sixteen words.
+//! the one with the fewest exchanges in it, then the next in turn. Only workers that are up and
+//! have a slot left are looked at, by way of a set of bits, so a thousand busy workers cost sixteen
+//! words.
 //!
-//! Join-shortest-queue with turns, like HAProxy's `leastconn`; unlike there no worker has a queue of
-//! its own, and workers that an exchange has tried are left out while any other is up.
+//! Join-shortest-queue with turns, like HAProxy's `leastconn`; unlike there no worker has a queue
+//! of its own, and workers that an exchange has tried are left out while any other is up.
 
 use crate::gate::Tried;
 use crate::id::ShardId;

@@ -4,8 +4,8 @@
 //! counts only when nothing happened to the worker since the question: one that was asked before a
 //! fault, or to an earlier process, says nothing of what is there now.
 //!
-//! When more than half of the workers that were in fail their probes together, it is more likely the
-//! asking that is broken than the workers: see [`is_asking_broken`]. The rule is Envoy's panic
+//! When more than half of the workers that were in fail their probes together, it is more likely
+//! the asking that is broken than the workers: see [`is_asking_broken`]. The rule is Envoy's panic
 //! threshold (50 %), applied to probes alone: what exchanges met themselves is not overruled.
 
 use crate::time::Instant;

@@ -1,7 +1,7 @@
 //! One worker as the gate knows it.
 //!
-//! An incarnation is one process of the worker. Permits carry the incarnation they were granted for,
-//! so one that comes back after its process ended changes no count of the next.
+//! An incarnation is one process of the worker. Permits carry the incarnation they were granted
+//! for, so one that comes back after its process ended changes no count of the next.
 
 use std::collections::VecDeque;
 

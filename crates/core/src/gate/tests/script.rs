@@ -1,13 +1,15 @@
 //! Runs a script against a gate.
 //!
 //! One step a line: `MILLISECONDS VERB ARGUMENTS -> OUTPUT; OUTPUT`. Every output must be named.
-//! `timeout` may come only at the very moment that the gate asks for, and no step may pass over one.
+//! `timeout` may come only at the very moment that the gate asks for, and no step may pass over
+//! one.
 //!
-//! Verbs: `up`, `join`, `supervised`, `ready`, `down`, `drain`, `leave` with workers; `arrive T` with
-//! `s=SHARD`, `since=MS`, `received=MS`, `unsent=W,W` or `sent=W,W` with `deaths=N`, `charged=N`;
-//! `ok`, `shut` (success, connection closed), `ignore`, `error`, `refused`, `reset`, `refusal`,
-//! `stuck` with a ticket that has a permit; `abandon T`; `closed W S`; `healthy W`, `unhealthy W`;
-//! `shutdown`. `up` is a supervised worker that is ready, and its outputs are not looked at.
+//! Verbs: `up`, `join`, `supervised`, `ready`, `down`, `drain`, `leave` with workers; `arrive T`
+//! with `s=SHARD`, `since=MS`, `received=MS`, `unsent=W,W` or `sent=W,W` with `deaths=N`,
+//! `charged=N`; `ok`, `shut` (success, connection closed), `ignore`, `error`, `refused`, `reset`,
+//! `refusal`, `stuck` with a ticket that has a permit; `abandon T`; `closed W S`; `healthy W`,
+//! `unhealthy W`; `shutdown`. `up` is a supervised worker that is ready, and its outputs are not
+//! looked at.
 
 use std::collections::BTreeMap;
 

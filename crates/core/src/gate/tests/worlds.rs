@@ -1,4 +1,5 @@
-//! Random worlds: shards that get their mail late, workers that die, close and refuse at any moment.
+//! Random worlds: shards that get their mail late, workers that die, close and refuse at any
+//! moment.
 //!
 //! The world keeps its own books of what physically is: every exchange that asks is answered once,
 //! no worker ever sees more connections than it may, nobody is passed over, and the timer moves on.

@@ -12,7 +12,7 @@ pub mod label;
 pub mod scrape;
 pub mod table;
 
-use spillgate_runtime::metrics::{Counter, Counters, Gauge, Histogram, SharedCounter};
+use spillgate_runtime::metrics::{Counter, Counters, Histogram, SharedCounter};
 
 use label::{
     CloseReason, ConnectKind, FailReason, IdleEnd, RefuseReason, RelayReason, RetryKind,
@@ -32,12 +32,6 @@ pub struct ShardMetrics {
     /// Exchanges that belong to no pool: refused before their route was known, or answered by a
     /// reply of our own. Shown with an empty `pool` label.
     pub poolless: PoolMetrics,
-    /// Bytes of bodies that this shard's exchanges hold in memory now.
-    pub buffered_bytes: Gauge,
-    /// Bytes of bodies written to spill files.
-    pub spilled_bytes: Counter,
-    /// Bodies of which at least one byte was spilled.
-    pub spilled_bodies: Counter,
 }
 
 /// Cells of one listener on one shard.
@@ -47,10 +41,6 @@ pub struct ListenerMetrics {
     pub accepted: Counter,
     /// Client connections closed, by reason.
     pub closed: Counters<CloseReason>,
-    /// Bytes read from clients.
-    pub received_bytes: Counter,
-    /// Bytes written to clients.
-    pub sent_bytes: Counter,
 }
 
 /// Cells of one pool on one shard.
@@ -150,9 +140,6 @@ impl ShardMetrics {
             listeners: (0..sizes.listeners).map(|_| ListenerMetrics::default()).collect(),
             pools: (0..sizes.pools).map(|_| PoolMetrics::default()).collect(),
             poolless: PoolMetrics::default(),
-            buffered_bytes: Gauge::default(),
-            spilled_bytes: Counter::default(),
-            spilled_bodies: Counter::default(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! `docs/metrics.md` is written from the metric tables. This test holds the two together.
 //!
-//! After a change of a table: `UPDATE_GOLDEN=1 cargo test -p spillgate-proxy --test metrics_manual`.
+//! After a change of a table:
+//! `UPDATE_GOLDEN=1 cargo test -p spillgate-proxy --test metrics_manual`.
 
 use std::fmt::Write as _;
 use std::path::Path;

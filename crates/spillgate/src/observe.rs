@@ -160,6 +160,8 @@ impl Observer {
             spill_used: view.spill.map_or(ByteSize::ZERO, |spill| spill.used),
             spill_max,
             waiting: u64::from(view.budget.waiting),
+            spilled_bytes: view.spill.map_or(ByteSize::ZERO, |spill| spill.written),
+            spilled_bodies: view.spilled,
         }
     }
 

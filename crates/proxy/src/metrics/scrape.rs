@@ -10,7 +10,7 @@ use spillgate_core::gate::{View, WorkerView};
 use spillgate_core::pool::State;
 use spillgate_core::units::ByteSize;
 use spillgate_runtime::metrics::{
-    Counter, Counters, Described, Distribution, Family, Histogram, LabelSet, Sample, Value,
+    Counters, Described, Distribution, Family, Histogram, LabelSet, Sample, Value,
 };
 
 use super::label::{FailReason, RefuseReason, ShedReason, Stage, StatusClass};
@@ -57,6 +57,10 @@ pub struct BudgetReading {
     pub spill_max: ByteSize,
     /// Bodies that wait for bytes.
     pub waiting: u64,
+    /// Written to spill files so far.
+    pub spilled_bytes: ByteSize,
+    /// Bodies so far of which something was spilled.
+    pub spilled_bodies: u64,
 }
 
 /// The writer of the access log at one moment.
@@ -179,25 +183,19 @@ fn connections(reading: &Reading<'_>) -> Vec<Family> {
         reading.by_listener(&table::ACCEPTED, |cells| cells.accepted.value()),
         reading.by_listener(&table::OPEN, open_of),
         reading.by_shard(&table::SHARD_OPEN, connections_of),
-        reading.by_listener(&table::RECEIVED_BYTES, |cells| cells.received_bytes.value()),
-        reading.by_listener(&table::SENT_BYTES, |cells| cells.sent_bytes.value()),
     ]
 }
 
 fn buffers(reading: &Reading<'_>) -> Vec<Family> {
     let budget = &reading.budget;
-    let sum = |pick: fn(&ShardMetrics) -> &Counter| {
-        reading.shards.iter().map(|shard| pick(shard).value()).sum::<u64>()
-    };
     vec![
         single(&table::BUFFER_BYTES, Value::Whole(budget.memory_used.as_bytes())),
         single(&table::BUFFER_MAX_BYTES, Value::Whole(budget.memory_max.as_bytes())),
-        reading.by_shard(&table::SHARD_BUFFERED_BYTES, |shard| shard.buffered_bytes.value()),
         single(&table::BUDGET_WAITING, Value::Whole(budget.waiting)),
         single(&table::SPILL_BYTES, Value::Whole(budget.spill_used.as_bytes())),
         single(&table::SPILL_MAX_BYTES, Value::Whole(budget.spill_max.as_bytes())),
-        single(&table::SPILLED_BYTES, Value::Whole(sum(|shard| &shard.spilled_bytes))),
-        single(&table::SPILLED_BODIES, Value::Whole(sum(|shard| &shard.spilled_bodies))),
+        single(&table::SPILLED_BYTES, Value::Whole(budget.spilled_bytes.as_bytes())),
+        single(&table::SPILLED_BODIES, Value::Whole(budget.spilled_bodies)),
         single(&table::RECORDS_DROPPED, Value::Whole(reading.log.dropped)),
         single(&table::LOG_ERRORS, Value::Whole(reading.log.errors)),
         single(&table::UPTIME, Value::Real(reading.uptime.as_secs_f64())),

@@ -43,11 +43,8 @@ pub static ALL: &[&Described] = &[
     &CLOSED,
     &OPEN,
     &SHARD_OPEN,
-    &RECEIVED_BYTES,
-    &SENT_BYTES,
     &BUFFER_BYTES,
     &BUFFER_MAX_BYTES,
-    &SHARD_BUFFERED_BYTES,
     &BUDGET_WAITING,
     &SPILL_BYTES,
     &SPILL_MAX_BYTES,
@@ -225,16 +222,6 @@ pub(super) static SHARD_OPEN: Described = gauge(
     &[SHARD],
     "Client connections open on the shard; far apart means that the kernel spreads them badly",
 );
-pub(super) static RECEIVED_BYTES: Described = in_bytes(counter(
-    "spillgate_received_bytes_total",
-    &[LISTENER],
-    "Bytes read from client connections",
-));
-pub(super) static SENT_BYTES: Described = in_bytes(counter(
-    "spillgate_sent_bytes_total",
-    &[LISTENER],
-    "Bytes written to client connections",
-));
 pub(super) static BUFFER_BYTES: Described = in_bytes(gauge(
     "spillgate_buffer_memory_bytes",
     &[],
@@ -244,11 +231,6 @@ pub(super) static BUFFER_MAX_BYTES: Described = in_bytes(gauge(
     "spillgate_buffer_memory_max_bytes",
     &[],
     "Bytes that all buffers together may hold in memory",
-));
-pub(super) static SHARD_BUFFERED_BYTES: Described = in_bytes(gauge(
-    "spillgate_shard_buffered_bytes",
-    &[SHARD],
-    "Bytes of bodies that the exchanges of the shard hold in memory",
 ));
 pub(super) static BUDGET_WAITING: Described =
     gauge("spillgate_budget_waiting", &[], "Bodies that wait for the byte budget");

@@ -27,8 +27,7 @@ pub(crate) type RestartPool = Box<dyn Fn(&str) -> Result<Restarted, String> + Se
 pub(crate) struct Commands {
     /// The whole picture.
     pub(crate) status: Box<dyn Fn() -> Later<Status> + Send + Sync>,
-    /// Begins a rolling restart of the pool of this name; what it returns ends when the restart
-    /// does. Errors: there is no such pool, its workers are not ours, the restart did not go through.
+    /// Errors: there is no such pool, or its workers are not ours.
     pub(crate) restart: RestartPool,
     /// Stops gracefully.
     pub(crate) drain: Box<dyn Fn() + Send + Sync>,

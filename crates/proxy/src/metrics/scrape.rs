@@ -202,6 +202,9 @@ fn buffers(reading: &Reading<'_>) -> Vec<Family> {
     ]
 }
 
+/// Which of a pool's histograms is meant.
+type PickHistogram = fn(&PoolMetrics) -> &Histogram;
+
 impl Reading<'_> {
     /// The label values of all pools, and last the empty one with the cells of no pool.
     fn pools(&self) -> impl Iterator<Item = (Option<usize>, &str)> {
@@ -246,7 +249,7 @@ impl Reading<'_> {
     }
 
     fn stages(&self) -> Family {
-        let timed: [(Stage, fn(&PoolMetrics) -> &Histogram); 5] = [
+        let timed: [(Stage, PickHistogram); 5] = [
             (Stage::Intake, |cells| &cells.stages.intake),
             (Stage::Admit, |cells| &cells.stages.admit),
             (Stage::Dispatch, |cells| &cells.stages.dispatch),

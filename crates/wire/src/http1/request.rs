@@ -354,7 +354,10 @@ fn token_error(error: httparse::Error, head: &[u8]) -> RequestError {
         httparse::Error::Version if head.starts_with(b"PRI * HTTP/2.0\r\n") => {
             RequestError::Http2Preface
         }
-        httparse::Error::Version => RequestError::Version,
+        httparse::Error::Version => match space_in_target(head) {
+            Some(at) => RequestError::Target { at },
+            None => RequestError::Version,
+        },
         httparse::Error::Token | httparse::Error::Status => {
             let method = head.iter().position(|byte| !super::field::is_tchar(*byte));
             match method {
@@ -363,4 +366,12 @@ fn token_error(error: httparse::Error, head: &[u8]) -> RequestError {
             }
         }
     }
+}
+
+/// Where a third space of the request line shows that the second one was part of the target.
+fn space_in_target(head: &[u8]) -> Option<usize> {
+    let line = head.split(|byte| matches!(byte, b'\r' | b'\n')).next()?;
+    let mut spaces = (0..line.len()).filter(|at| line[*at] == b' ').skip(1);
+    let second = spaces.next()?;
+    spaces.next().map(|_| second)
 }

@@ -26,7 +26,8 @@ pub(crate) fn write_head(out: &mut Vec<u8>, head: &RequestHead, with: &Forwardin
     encode::field(out, b"Host", head.host());
     let upgrade = head.upgrade();
     for field in head.fields() {
-        if field.hop || is_ours(field.id) {
+        let strays = field.id == Name::Tracestate && !continues_trace(head, with.client);
+        if field.hop || is_ours(field.id) || strays {
             continue;
         }
         encode::field(out, field.name, field.value);
@@ -72,6 +73,12 @@ fn is_ours(name: Name) -> bool {
             | Name::XRequestId
             | Name::Traceparent
     )
+}
+
+/// Does the request go on with the trace of its client? `tracestate` means nothing without it (W3C
+/// Trace Context, 2021, section 3.3).
+fn continues_trace(head: &RequestHead, client: &Client) -> bool {
+    client.trusted && head.get(Name::Traceparent).and_then(Traceparent::parse).is_some()
 }
 
 fn write_forwarded(out: &mut Vec<u8>, head: &RequestHead, client: &Client) {

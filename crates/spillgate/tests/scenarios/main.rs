@@ -4,4 +4,7 @@
 //! Spillgate of its own, so they run side by side.
 
 mod basic;
+mod forwarding;
 mod harness;
+mod malformed;
+mod proxy_protocol;

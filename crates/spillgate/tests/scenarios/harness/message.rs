@@ -122,6 +122,27 @@ impl Message {
     }
 }
 
+/// A plain GET.
+pub(crate) fn get(target: &str) -> String {
+    format!("GET {target} HTTP/1.1\r\nHost: a.example\r\n\r\n")
+}
+
+/// A plain POST with a body of known length.
+pub(crate) fn post(target: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
+    let body = body.as_ref();
+    let length = body.len();
+    let head =
+        format!("POST {target} HTTP/1.1\r\nHost: a.example\r\nContent-Length: {length}\r\n\r\n");
+    [head.as_bytes(), body].concat()
+}
+
+/// A response of a worker with a body of known length.
+pub(crate) fn ok(body: impl AsRef<[u8]>) -> Vec<u8> {
+    let body = body.as_ref();
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+    [head.as_bytes(), body].concat()
+}
+
 /// One field line.
 #[track_caller]
 pub(super) fn field(line: &str) -> (String, String) {

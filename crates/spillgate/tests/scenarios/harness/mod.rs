@@ -21,10 +21,9 @@ mod wait;
 mod worker;
 
 pub(crate) use config::Config;
-pub(crate) use echo::{Echo, Seen};
+pub(crate) use echo::Echo;
 pub(crate) use link::Link;
-pub(crate) use message::{Head, Message};
+pub(crate) use message::{Message, get, ok, post};
 pub(crate) use port::HeldPort;
 pub(crate) use spillgate::Spillgate;
-pub(crate) use wait::{PATIENCE, until};
 pub(crate) use worker::Worker;

@@ -151,12 +151,6 @@ pub(crate) async fn dispatch<'s>(
         Connection::New => None,
     };
     held.connection_taken();
-    if !careful && let Err(error) = received.park(shard).await {
-        // It may have to be sent twice, so it must outlive the sending.
-        let setback = setback(Cause::Body(error), false);
-        setback.settle(shard, held, false);
-        return Err(setback);
-    }
     let cells = &shard.metrics.pools[pool];
     let opened = match idle {
         Some(idle) => {
@@ -177,7 +171,7 @@ pub(crate) async fn dispatch<'s>(
     let reused = connection.is_reused();
     let settings = &shard.pools[pool].shared.settings;
     let mut sending = Sending::new(outgoing, received);
-    let answer = sending.exchange(settings, &mut connection, responder).await;
+    let answer = sending.exchange(shard, settings, &mut connection, responder).await;
     match answer {
         Ok(head) => {
             let whole = sending.whole;
@@ -227,6 +221,8 @@ struct Sending<'a, 'r> {
     received: &'a mut Received,
     out: Lent<Vec<u8>>,
     flushed: usize,
+    /// Bytes sent of a body that lies where it was read.
+    lent_sent: usize,
     /// Fields behind the last chunk, ready to be sent.
     tail: Option<Vec<u8>>,
     reached: bool,
@@ -261,22 +257,30 @@ impl<'a, 'r> Sending<'a, 'r> {
         if let Received::Stored(buffer) = received {
             buffer.rewind();
         }
-        Sending { outgoing, received, out, flushed: 0, tail, reached: false, whole: false }
+        Sending {
+            outgoing,
+            received,
+            out,
+            flushed: 0,
+            lent_sent: 0,
+            tail,
+            reached: false,
+            whole: false,
+        }
     }
 
     /// Send everything, then wait for the final head.
     async fn exchange(
         &mut self,
+        shard: &Shard,
         settings: &PoolSettings,
         connection: &mut WorkerConnection,
         responder: &mut dyn Responder,
     ) -> Result<WorkerHead, Cause> {
         connection.deadline().set(clock::now() + settings.progress_time_max);
         poll_fn(|cx| self.poll_send(cx, connection)).await?;
-        if !self.outgoing.head.method().is_idempotent() {
-            // It will not be sent again: its memory is free from here on.
-            *self.received = Received::Empty;
-        }
+        // A refusal may send it to another worker, whatever its method, so it outlives the sending.
+        self.received.park(shard).await.map_err(Cause::Body)?;
         connection.deadline().set(clock::now() + settings.exchange_time_max);
         let limits = HeadLimits {
             size_max: settings.head_size_max.as_len(),
@@ -308,7 +312,7 @@ impl<'a, 'r> Sending<'a, 'r> {
         loop {
             let body = match &mut *self.received {
                 Received::Empty => &b""[..],
-                Received::Lent(scratch) => scratch.bytes(),
+                Received::Lent(scratch) => &scratch.bytes()[self.lent_sent..],
                 Received::Stored(buffer) => ready!(buffer.poll_chunk(cx)).map_err(Cause::Body)?,
             };
             let head = &self.out[self.flushed..];
@@ -330,7 +334,7 @@ impl<'a, 'r> Sending<'a, 'r> {
                     self.flushed += of_head;
                     match &mut *self.received {
                         Received::Empty => {}
-                        Received::Lent(scratch) => scratch.consume(count - of_head),
+                        Received::Lent(_) => self.lent_sent += count - of_head,
                         Received::Stored(buffer) => buffer.consume(count - of_head),
                     }
                 }

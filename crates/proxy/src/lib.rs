@@ -7,24 +7,25 @@
 //! Absent on purpose: sockets and timers (they are `runtime`'s), decisions about who is served
 //! (`core::gate`), the text format of the configuration, the supervisor, the admin page.
 
-pub mod active;
+mod exchange;
+pub mod route;
+mod intake;
 mod admit;
+mod dispatch;
+mod forward;
 mod collect;
 mod deliver;
-mod dispatch;
-mod error;
-mod exchange;
-mod forward;
-mod idle;
-mod intake;
-pub mod metrics;
-pub mod pool;
-pub mod probe;
+mod tunnel;
 mod record;
 mod reply;
-pub mod route;
+mod error;
+
+pub mod shard;
+mod waiters;
+mod idle;
+pub mod active;
+pub mod pool;
+pub mod probe;
 pub mod serve;
 pub mod settings;
-pub mod shard;
-mod tunnel;
-mod waiters;
+pub mod metrics;

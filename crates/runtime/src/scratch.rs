@@ -31,9 +31,8 @@ pub struct Scratch {
 impl Scratch {
     /// Take a buffer; it is empty.
     pub fn lend() -> Scratch {
-        let buffer = FREE
-            .with_borrow_mut(Vec::pop)
-            .unwrap_or_else(|| vec![0; SIZE].into_boxed_slice());
+        let buffer =
+            FREE.with_borrow_mut(Vec::pop).unwrap_or_else(|| vec![0; SIZE].into_boxed_slice());
         Scratch { buffer, used: 0..0 }
     }
 
@@ -101,7 +100,11 @@ impl Scratch {
     /// The same bytes in a form that may be held while waiting: a right-sized copy, or the scratch
     /// itself where the copy would be more than half of it.
     pub fn park(self) -> Parked {
-        if self.len() > SIZE / 2 { Parked::Whole(self) } else { Parked::Copy(self.bytes().to_vec(), 0) }
+        if self.len() > SIZE / 2 {
+            Parked::Whole(self)
+        } else {
+            Parked::Copy(self.bytes().to_vec(), 0)
+        }
     }
 }
 

@@ -3,12 +3,12 @@
 //! `server` drives a client's connection and hands requests to a [`service::Service`]; `client` is
 //! one connection to a worker. Nothing here knows a pool, a route or a gate.
 
-pub mod ask;
-pub mod client;
-mod inbound;
-pub mod lend;
+pub mod service;
+pub mod server;
 mod request_body;
 mod respond;
-pub mod server;
-pub mod service;
+pub mod client;
+pub mod ask;
+mod inbound;
+pub mod lend;
 pub mod settings;

@@ -116,9 +116,15 @@ impl<'c> H1Responder<'c> {
         self.begun
     }
 
-    /// Must the client see an error instead of a clean end?
-    pub(super) fn must_reset(&self) -> bool {
+    /// Did the response begin and not end?
+    pub(super) fn is_broken(&self) -> bool {
         self.begun && !self.is_complete()
+    }
+
+    /// Would closing look like a clean end of what was broken off? Under the other framings the
+    /// client counts for itself, and a reset could take from it what it has not read yet.
+    pub(super) fn must_reset(&self) -> bool {
+        self.framing == OutFraming::UntilClose
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendFailure>> {

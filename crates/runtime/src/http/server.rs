@@ -317,8 +317,10 @@ impl<S: Service> Connection<S> {
             Request { head: &head, body: &mut body, client: &self.client, started: self.started };
         self.shared.service.exchange(request, &mut responder).await;
         let unread = !body.is_done();
-        if responder.must_reset() {
-            self.stream.reset_on_close();
+        if responder.is_broken() {
+            if responder.must_reset() {
+                self.stream.reset_on_close();
+            }
             return After::Close(End::Broken);
         }
         if !responder.has_begun() {

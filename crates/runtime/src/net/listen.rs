@@ -18,8 +18,8 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::stream::Stream;
-use crate::sys;
 use crate::http::settings::Endpoint;
+use crate::sys;
 
 /// Connections that the kernel completes and holds for us until we accept them. The kernel caps it
 /// at `net.core.somaxconn` (4,096 by default).
@@ -82,10 +82,15 @@ fn listening_tcp(address: SocketAddr, share: bool) -> io::Result<Socket> {
 fn bind_unix(path: &Path) -> io::Result<OwnedFd> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => {
-            return Err(io::Error::new(io::ErrorKind::AddrInUse, "the path exists and is no socket"));
+            return Err(io::Error::new(
+                io::ErrorKind::AddrInUse,
+                "the path exists and is no socket",
+            ));
         }
         // A socket that nobody listens on is left over from a process that was killed.
-        Ok(_) if std::os::unix::net::UnixStream::connect(path).is_err() => std::fs::remove_file(path)?,
+        Ok(_) if std::os::unix::net::UnixStream::connect(path).is_err() => {
+            std::fs::remove_file(path)?
+        }
         Ok(_) => return Err(io::ErrorKind::AddrInUse.into()),
         Err(_) => {}
     }

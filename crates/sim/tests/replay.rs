@@ -1,5 +1,6 @@
 //! A recorded trace gives the same outputs, byte for byte, or the test says where it does not.
 
+use proptest::prelude::*;
 use spillgate_sim::{ReplayError, Scenario, replay, run, simulate};
 
 const AIRBNB: &str = include_str!("../scenarios/airbnb.toml");
@@ -87,4 +88,28 @@ fn a_broken_trace_is_an_error_with_its_line() {
     let recorded = format!("{head}\nin 1 drain\nout shed 1 0 draining -\n");
     let differs = replay(&recorded).expect_err("nothing was to be shed");
     assert!(matches!(differs, ReplayError::Differs { output: 1, .. }));
+}
+
+proptest! {
+    /// Lines lost, doubled and moved: a shell that errs must not break the gate.
+    #[test]
+    fn a_mangled_trace_breaks_nothing(
+        changes in prop::collection::vec((0usize..1000, 0usize..1000, 0u8..3), 1..4),
+    ) {
+        let mut lines: Vec<_> = RECORDED.lines().collect();
+        let first = lines.iter().position(|line| line.starts_with("in")).expect("inputs");
+        for (from, to, change) in changes {
+            let place = |number: usize, len: usize| first + number % (len - first);
+            let (from, to) = (place(from, lines.len()), place(to, lines.len()));
+            match change {
+                0 => {
+                    lines.remove(from);
+                }
+                1 => lines.insert(to, lines[from]),
+                _ => lines.swap(from, to),
+            }
+        }
+        // Any error will do; what the gate did was checked after every step.
+        let _ = replay(&lines.join("\n"));
+    }
 }

@@ -32,6 +32,9 @@ impl From<&Waiter> for Recipient {
 impl Gate {
     pub(super) fn arrive(&mut self, arrival: &Arrival) {
         let now = self.now;
+        if self.queue.find(arrival.ticket).is_some() {
+            return;
+        }
         if arrival.attempt == Attempt::First {
             self.totals.arrivals += 1;
             self.retry_budget.arrived(now);

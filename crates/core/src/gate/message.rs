@@ -43,7 +43,7 @@ pub enum Input {
 /// An exchange that asks for a permit.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// The exchange.
+    /// The exchange. One that waits already is ignored.
     pub ticket: Ticket,
     /// The shard on which it lives; grants go there.
     pub shard: ShardId,

@@ -35,20 +35,14 @@ impl Gate {
     }
 
     pub(super) fn probed(&mut self, probed: Probed) {
-        let held = probed.permit.and_then(|permit| self.permits.take_back(permit));
+        if let Some(permit) = probed.permit {
+            self.take_back_probe(permit);
+        }
         let Some(index) = self.pool.find(probed.worker) else {
             return;
         };
         let worker = self.pool.worker_mut(index);
-        if let Some(held) = held {
-            worker.permits -= 1;
-            if held.incarnation == worker.incarnation {
-                worker.in_flight -= 1;
-                worker.connections.close_used();
-            }
-        }
         let counts = worker.probing.finish();
-        self.pool.refresh(index);
         if counts && probed.healthy {
             self.answered_well(index);
         } else if counts && self.pool.worker(index).state == State::Up {
@@ -149,6 +143,20 @@ impl Gate {
         }
         let permit = Some(self.probe_permit(index, id));
         self.send_probe(index, Probe { worker: id, kind, permit });
+    }
+
+    fn take_back_probe(&mut self, permit: Permit) {
+        let Some(held) = self.permits.take_back(permit) else {
+            return;
+        };
+        let index = self.pool.find(held.worker).expect("a worker with a permit out is a member");
+        let worker = self.pool.worker_mut(index);
+        worker.permits -= 1;
+        if held.incarnation == worker.incarnation {
+            worker.in_flight -= 1;
+            worker.connections.close_used();
+        }
+        self.pool.refresh(index);
     }
 
     fn probe_permit(&mut self, index: usize, worker: WorkerId) -> Permit {

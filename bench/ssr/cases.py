@@ -1,14 +1,17 @@
 """The cases: a crowd, and what befalls the workers meanwhile."""
 import asyncio
+import json
 import os
 import random
 import signal
 import statistics
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from typing import Callable
 
 import load
+from crowd import COUNT
 from http1 import TRUNCATED, Client, Failed
 
 SEED = 1
@@ -119,25 +122,33 @@ async def uploads(peer, clients, requests, rounds=5):
     The uploads run in a process of their own, so that their work does not delay the clock of the
     pages.
     """
-    rows, ratios = [], []
+    found, lost, good = [], Counter(), Counter()
     for number in range(rounds):
         calm = await load.closed_loop(peer.port, load.pages(requests // 6, SEED), clients)
-        crowd = await asyncio.create_subprocess_exec(
-            sys.executable, os.path.join(HERE, "crowd.py"), str(peer.port), str(number),
-            stdout=asyncio.subprocess.PIPE)
-        ended = asyncio.Event()
-        endless = load.pages(10 ** 9, SEED)
-        pages = asyncio.create_task(load.closed_loop(peer.port, endless, clients, ended))
-        out, _ = await crowd.communicate()
-        ended.set()
-        beside = await pages
-        ratio = beside.quantile(0.99) / calm.quantile(0.99)
-        ratios.append(ratio)
-        calm_ms = round(1000 * calm.quantile(0.99), 1)
-        rows.append((ratio, row(beside, p99_calm_ms=calm_ms, fault=out.decode().strip())))
-    median = sorted(rows, key=lambda pair: pair[0])[len(rows) // 2][1]
-    failed = sum(one["failed"] for _, one in rows)
-    return {**median, "failed": failed, "p99_ratio": round(statistics.median(ratios), 3)}
+        beside, crowd = await beside_crowd(peer, clients, number)
+        for part in (calm.reasons, beside.reasons, crowd["reasons"]):
+            lost.update(part)
+        good.update(pages=len(calm.times) + len(beside.times), uploads=crowd["good"])
+        found.append((beside.quantile(0.99) / calm.quantile(0.99), calm, beside))
+    ratio, calm, beside = sorted(found, key=lambda one: one[0])[len(found) // 2]
+    return {
+        **row(beside), "failed": sum(lost.values()), "reasons": dict(lost),
+        "p99_calm_ms": round(1000 * calm.quantile(0.99), 1), "p99_ratio": round(ratio, 3),
+        "fault": f"{good['uploads']} of {rounds * COUNT} uploads good", "asked": sum(good.values()),
+    }
+
+
+async def beside_crowd(peer, clients, seed):
+    """Pages for as long as the uploads of one round last; what became of both."""
+    crowd = await asyncio.create_subprocess_exec(
+        sys.executable, os.path.join(HERE, "crowd.py"), str(peer.port), str(seed),
+        stdout=asyncio.subprocess.PIPE)
+    ended = asyncio.Event()
+    pages = asyncio.create_task(
+        load.closed_loop(peer.port, load.pages(10 ** 9, SEED), clients, ended))
+    out, _ = await crowd.communicate()
+    ended.set()
+    return await pages, json.loads(out)
 
 
 CASES = {

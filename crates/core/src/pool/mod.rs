@@ -4,16 +4,17 @@
 //! it gets one are a single decision, so they live behind one face, [`crate::gate::Gate`].
 //!
 //! ```text
-//!            probe answers, or Ready            fault, failed probes, ejection
-//! Starting ───────────────────────────▶ Up ◀──────────────────────────────▶ Out
-//!     ▲                                 │ ▲     probe answers, or Ready      │
-//!     │ Join                      Drain ▼ │ Ready                            │
-//!                                 Draining ◀─────────────────────────────────┤
-//!                                       Down ◀── from anywhere: process ended┘
+//!              a probe answers, or Ready        a fault, failed probes, ejection
+//! Starting ────────────────────────────▶ Up ──────────────────────────────────▶ Out
+//!    ▲                                   │▲ ◀────────────────────────────────── │
+//!    │ Join                       Drain  ▼│ Ready    a probe answers, or Ready  │
+//!                                      Draining ◀──────────── Drain ────────────┘
+//!
+//! Down is entered from everywhere when the process ends, and left to Up by Ready.
 //! ```
 //!
 //! Invariants: workers are sorted by id; `free` holds exactly the workers that are up and have a
-//! slot left, and `up` counts those that are up. [`Pool::refresh`] restores both after each change.
+//! slot left, and `up` counts those that are up. `Pool::refresh` restores both after each change.
 
 mod balance;
 mod connections;

@@ -89,10 +89,19 @@ impl Active {
         }
     }
 
-    /// This worker has it, or none any more.
-    pub(crate) fn worker(&mut self, index: u32, worker: Option<WorkerId>) {
+    /// This worker has it.
+    pub(crate) fn granted(&mut self, index: u32, worker: WorkerId, now: Instant) {
         if let Some(entry) = &mut self.places[index as usize] {
-            entry.worker = worker;
+            entry.worker = Some(worker);
+            entry.stage = Stage::Dispatch;
+            entry.since = now;
+        }
+    }
+
+    /// Its worker has failed it.
+    pub(crate) fn set_back(&mut self, index: u32) {
+        if let Some(entry) = &mut self.places[index as usize] {
+            entry.worker = None;
         }
     }
 

@@ -10,7 +10,7 @@ use spillgate_core::gate::{
     Arrival, Attempt, Connection, Fate, Fault, Grant, Input, Outcome, Permit, Returned,
 };
 use spillgate_core::id::{Ticket, WorkerId};
-use spillgate_core::time::{Duration, Instant};
+use spillgate_core::time::Instant;
 use spillgate_runtime::clock;
 use spillgate_runtime::http::service::BodySource;
 
@@ -50,7 +50,8 @@ impl<'s> Held<'s> {
         self.worker
     }
 
-    /// The connection of the grant is in use: from here on it is closed unless it is said to be kept.
+    /// The connection of the grant is in use: from here on it is closed unless it is said to be
+    /// kept.
     pub(crate) fn connection_taken(&mut self) {
         self.fate = Fate::Closed;
     }
@@ -84,7 +85,6 @@ impl Drop for Held<'_> {
 pub(crate) struct Granted<'s> {
     pub(crate) held: Held<'s>,
     pub(crate) connection: Connection,
-    pub(crate) wait: Duration,
     pub(crate) at: Instant,
 }
 
@@ -121,8 +121,8 @@ pub(crate) async fn admit<'s>(
     };
     match decision {
         Decision::Granted(grant) => {
-            let (connection, wait) = (grant.connection, grant.wait);
-            Ok(Granted { held: Held::new(shard, asking.pool, grant), connection, wait, at })
+            let connection = grant.connection;
+            Ok(Granted { held: Held::new(shard, asking.pool, grant), connection, at })
         }
         Decision::Shed(shed) => Err(ExchangeError::turned_away(shed.reason, shed.retry_after)),
     }

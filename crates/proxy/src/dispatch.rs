@@ -116,7 +116,8 @@ impl Setback {
             }
             Cause::Worker(WorkerFailure::Timeout) => (Outcome::Overload, Some(Fault::Stuck)),
             Cause::Worker(WorkerFailure::Bad(_)) => (Outcome::Ignore, Some(Fault::Error)),
-            // A kept connection that ends may just have been idle for too long in the worker's eyes.
+            // A kept connection that ends may just have been idle for too long in the worker's
+            // eyes.
             Cause::Worker(WorkerFailure::Lost) if reused && self.stage == Stage::Dispatch => {
                 (Outcome::Ignore, None)
             }

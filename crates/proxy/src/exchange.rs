@@ -74,18 +74,14 @@ async fn exchange<'s>(
     record.enter(Stage::Intake, clock::now());
     let mut received = intake(shard, shared, body).await?;
     let mut now = clock::now();
-    record.request_bytes = received.len();
-    record.done(Stage::Intake, now);
+    record.received(received.len(), now);
 
     // admit, dispatch, and the part of collect in which a failure can still be tried again
     let mut asking = Asking { pool, since: now, received: now, attempt: Attempt::First };
     let mut collected = loop {
         record.enter(Stage::Admit, now);
         let granted = admit(shard, asking, &mut received, body, now).await?;
-        record.wait += granted.wait;
-        record.worker(granted.held.worker());
-        record.done(Stage::Admit, granted.at);
-        record.enter(Stage::Dispatch, granted.at);
+        record.granted(granted.held.worker(), granted.at);
         let outgoing = Outgoing {
             head,
             body,

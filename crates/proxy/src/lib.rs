@@ -1,6 +1,7 @@
 //! The path of one request.
 //!
-//! Read [`exchange`](self) first: it shows all stages in order, and each stage is a file of the same
+//! Read [`exchange`](self) first: it shows all stages in order, and each stage is a file of the
+//! same
 //! name. Around them: `shard` is what the exchanges of one thread share, `pool` what all threads
 //! share, `serve` the accept loops, `probe` the control side's questions to workers.
 //!

@@ -84,7 +84,8 @@ pub struct Mailboxes {
 #[derive(Clone, Debug)]
 struct Member {
     endpoint: Option<Endpoint>,
-    /// Counts the processes that have served under this id: connections to an earlier one are unfit.
+    /// Counts the processes that have served under this id: connections to an earlier one are
+    /// unfit.
     generation: u64,
 }
 

@@ -68,11 +68,8 @@ async fn ask_worker(pool: Arc<Pool>, probe: Probe, metrics: Arc<ControlMetrics>)
     let last = clock::now() + pool.settings.probe_time_max;
     let healthy = drive::until(last, is_healthy(&pool, worker, kind)).await.unwrap_or(false);
     let cells = &metrics.pools[pool.index];
-    if healthy {
-        cells.succeeded.increment()
-    } else {
-        cells.failed.increment()
-    }
+    let cell = if healthy { &cells.succeeded } else { &cells.failed };
+    cell.increment();
     pool.tell_from_control(Input::Probed(Probed { worker, healthy, permit }));
 }
 

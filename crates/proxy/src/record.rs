@@ -33,10 +33,9 @@ pub(crate) struct Record<'s, 'r> {
     worker: Option<WorkerId>,
     arrived: bool,
     ended: bool,
-    pub(crate) tries: u32,
-    pub(crate) wait: Duration,
+    tries: u32,
     pub(crate) relay: Option<RelayReason>,
-    pub(crate) request_bytes: u64,
+    request_bytes: u64,
     pub(crate) response_bytes: u64,
     pub(crate) status: u16,
     request_id: [u8; REQUEST_ID_MAX],
@@ -92,7 +91,6 @@ impl<'s, 'r> Record<'s, 'r> {
             arrived: false,
             ended: false,
             tries: 0,
-            wait: Duration::ZERO,
             relay: None,
             request_bytes: 0,
             response_bytes: 0,
@@ -170,17 +168,24 @@ impl<'s, 'r> Record<'s, 'r> {
         self.done[stage.index()] = Some(now);
     }
 
-    /// This worker has it.
-    pub(crate) fn worker(&mut self, worker: WorkerId) {
+    /// Its request is whole, with a body of this length.
+    pub(crate) fn received(&mut self, body: u64, now: Instant) {
+        self.request_bytes = body;
+        self.done(Stage::Intake, now);
+    }
+
+    /// It has a permit for this worker.
+    pub(crate) fn granted(&mut self, worker: WorkerId, now: Instant) {
         self.worker = Some(worker);
         self.tries += 1;
-        self.shard.active.borrow_mut().worker(self.place, Some(worker));
+        self.done(Stage::Admit, now);
+        self.shard.active.borrow_mut().granted(self.place, worker, now);
     }
 
     /// It is tried again.
     pub(crate) fn retried(&self, kind: RetryKind) {
         self.cells().retries.increment(kind);
-        self.shard.active.borrow_mut().worker(self.place, None);
+        self.shard.active.borrow_mut().set_back(self.place);
     }
 
     /// The exchange has ended: count it, and write its access record.

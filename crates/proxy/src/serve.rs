@@ -1,7 +1,8 @@
 //! A shard from its first accepted connection to its last.
 //!
 //! Accepting pauses while descriptors or connections are short, and what the kernel has completed
-//! waits in its queue. On stop a shard accepts until that queue is empty before its sockets close, so
+//! waits in its queue. On stop a shard accepts until that queue is empty before its sockets close,
+//! so
 //! that no connection is reset, and then waits for its exchanges.
 
 use std::cell::Cell;

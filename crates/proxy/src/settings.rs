@@ -19,7 +19,8 @@ pub struct Settings {
     pub trusted_from: Vec<IpNet>,
     /// Most bytes that all buffers together may hold in memory. Default 256 MiB.
     pub buffer_memory_max: ByteSize,
-    /// Bytes of one body that stay in memory; what is beyond goes to the spill folder. Default 1 MiB.
+    /// Bytes of one body that stay in memory; what is beyond goes to the spill folder. Default 1
+    /// MiB.
     pub body_memory_max: ByteSize,
     /// Longest time that a body waits for the budget. Default 5 s.
     pub body_wait_max: Duration,
@@ -66,7 +67,8 @@ pub struct PoolSettings {
     /// Longest time without a byte from the worker once its head has come. Default 60 s.
     pub progress_time_max: Duration,
     /// How long a worker keeps an idle connection; ours is not used for unsafe methods in the last
-    /// second of it, and closed when it is over. A `Keep-Alive: timeout=` of the worker overrides it.
+    /// second of it, and closed when it is over. A `Keep-Alive: timeout=` of the worker overrides
+    /// it.
     /// Default 5 s (Node.js).
     pub keep_alive_time_max: Duration,
     /// Largest response head. Default 32 KiB.
@@ -77,7 +79,8 @@ pub struct PoolSettings {
     pub respond_hold_max: ByteSize,
     /// Time after the response head after which what is there goes out. Default 20 ms.
     pub respond_hold_wait: Duration,
-    /// Responses longer than this are relayed at the client's speed, with the slot held. Default 64 MiB.
+    /// Responses longer than this are relayed at the client's speed, with the slot held. Default 64
+    /// MiB.
     pub response_size_max: ByteSize,
     /// The path of the HTTP probe; none: probes are connects.
     pub probe_path: Option<String>,
@@ -91,7 +94,7 @@ pub enum Workers {
     /// Started by others, reached here.
     Endpoints(Vec<Endpoint>),
     /// Started and supervised by us.
-    Command(CommandSettings),
+    Command(Box<CommandSettings>),
 }
 
 /// A pool whose workers we start.
@@ -141,7 +144,8 @@ pub struct RouteSettings {
 /// Which paths a route applies to. Exact wins over prefix, a longer prefix over a shorter one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathMatch {
-    /// Paths that start with this, at a segment border (`/api` matches `/api` and `/api/x`, not `/apix`).
+    /// Paths that start with this, at a segment border (`/api` matches `/api` and `/api/x`, not
+    /// `/apix`).
     Prefix(String),
     /// This path alone.
     Exact(String),

@@ -1,6 +1,7 @@
 //! After a worker has agreed to another protocol: bytes both ways until either side ends.
 //!
-//! The permit is held for as long as the tunnel lasts, and that is visible. What a tunnel carries is
+//! The permit is held for as long as the tunnel lasts, and that is visible. What a tunnel carries
+//! is
 //! nobody's business here.
 
 use std::future::poll_fn;

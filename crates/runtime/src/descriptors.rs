@@ -2,7 +2,8 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors that client connections leave for everything else: logs, spill files, the admin page,
+/// Descriptors that client connections leave for everything else: logs, spill files, the admin
+/// page,
 /// probes, and the starting of workers.
 pub const RESERVED: u64 = 256;
 

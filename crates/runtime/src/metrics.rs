@@ -1,7 +1,8 @@
 //! Cells that a shard counts in, and the words with which a scrape tells what it found there.
 //!
 //! Every cell of this file but [`SharedCounter`] has **one writer**, the shard that owns it, and
-//! any number of readers. So a count is a relaxed load and a relaxed store, which costs what a plain
+//! any number of readers. So a count is a relaxed load and a relaxed store, which costs what a
+//! plain
 //! addition costs; readers see every cell whole, but not several cells of one moment.
 //!
 //! Absent on purpose: names in the cells, registries, locks, lookups by label. What a cell means is

@@ -5,7 +5,8 @@
 //! or three buffers that stay in the processor's cache. That is the largest single lever on the CPU
 //! cost of a proxy (measured: `docs/decisions/0001-own-http1-codec.md`).
 //!
-//! Invariant: nobody holds a scratch over a suspension unless it is at least half full. [`Scratch::park`]
+//! Invariant: nobody holds a scratch over a suspension unless it is at least half full.
+//! [`Scratch::park`]
 //! is how a step that has to wait lets go of it.
 
 use std::cell::RefCell;

@@ -11,11 +11,13 @@
 //!    else may take what it still needs to reach `body_memory_max`.
 //! 4. Who waits is served by age, after the guaranteed one, and is shed after `body_wait_max`.
 //!
-//! Proof sketch of 3: let `g` be the guaranteed body, `c` its largest size. Bytes that are free, plus
+//! Proof sketch of 3: let `g` be the guaranteed body, `c` its largest size. Bytes that are free,
+//! plus
 //! bytes of bodies that will end by themselves, are never less than `c` minus what `g` holds: a
 //! grant to `g` lowers both sides alike, a grant to another is only given when the free bytes alone
 //! still satisfy it, and when `g` is whole or gone its own bytes join the left side, so whoever is
-//! the oldest then finds `c` and is the next `g`. Nor can an older waiter stand before `g`. The banker's algorithm (Dijkstra 1965) does this for every claim; here one
+//! the oldest then finds `c` and is the next `g`. Nor can an older waiter stand before `g`. The
+//! banker's algorithm (Dijkstra 1965) does this for every claim; here one
 //! claim is kept, because bodies end in any order and one that can always finish is enough.
 //!
 //! Absent: the bytes themselves, spill extents, wakers (all `runtime`).
@@ -95,7 +97,8 @@ pub struct Budget {
     limits: Limits,
     intake: ByteSize,
     collect: ByteSize,
-    /// Bodies of unknown length that are not whole yet, with what they hold. The first is the oldest.
+    /// Bodies of unknown length that are not whole yet, with what they hold. The first is the
+    /// oldest.
     growing: BTreeMap<BodyId, ByteSize>,
     /// The one of them that is guaranteed to finish. It stays so even when an older one begins to
     /// grow after it: the promise holds for one at a time.

@@ -1,10 +1,12 @@
 //! The bytes of one body that are in memory: full blocks at its front, and the tail that is filled.
 //!
 //! A small body is one right-sized allocation (the tail); a large one a row of full blocks and a
-//! tail. Between the full blocks and the tail there may be a gap, whose bytes are in the spill folder.
+//! tail. Between the full blocks and the tail there may be a gap, whose bytes are in the spill
+//! folder.
 //! Positions count from the first byte of the body.
 //!
-//! Invariants: each full block holds exactly [`BLOCK`] bytes; the tail never grows beyond its limit,
+//! Invariants: each full block holds exactly [`BLOCK`] bytes; the tail never grows beyond its
+//! limit,
 //! which is what the budget was charged for.
 
 use std::collections::VecDeque;
@@ -93,7 +95,8 @@ impl Blocks {
         self.full.push_back(std::mem::take(&mut self.tail));
     }
 
-    /// Takes the tail away, to be written elsewhere. A tail that may hold nothing yet begins after it.
+    /// Takes the tail away, to be written elsewhere. A tail that may hold nothing yet begins after
+    /// it.
     pub(super) fn take_tail(&mut self) -> Vec<u8> {
         self.tail_start += self.tail.len() as u64;
         self.tail_limit = 0;

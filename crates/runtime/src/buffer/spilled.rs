@@ -11,7 +11,8 @@
 //! At most one write and one read are under way. Memory that this part uses is counted by
 //! [`Spilled::held`], so that the budget pays for it.
 //!
-//! Invariants: only `start..end` is ever read, so a body sees what it wrote and nothing else; a write
+//! Invariants: only `start..end` is ever read, so a body sees what it wrote and nothing else; a
+//! write
 //! that failed leaves its bytes here in memory (`unwritten`), where they are still read from.
 
 use std::sync::Arc;
@@ -22,7 +23,8 @@ use crate::spill::{Chain, Done, EXTENT, Spill, Transfer, Turn};
 use super::BufferError;
 use super::blocks::BLOCK;
 
-/// Bytes that wait to be written gather at least this far where memory is short, and as many are read
+/// Bytes that wait to be written gather at least this far where memory is short, and as many are
+/// read
 /// at once.
 pub(super) const STAGE: u64 = 16 * 1024;
 
@@ -122,7 +124,8 @@ impl Spilled {
         }
     }
 
-    /// Waits for the write that is under way, and returns its memory, which is none if it failed: its
+    /// Waits for the write that is under way, and returns its memory, which is none if it failed:
+    /// its
     /// bytes stay there. Without a waker: only looks.
     pub(super) fn poll_write(&mut self, waker: Option<&Waker>) -> Poll<Vec<u8>> {
         let Some(write) = &mut self.write else { return Poll::Ready(Vec::new()) };
@@ -157,7 +160,8 @@ impl Spilled {
         Place::Memory(&self.unwritten[(position - self.end) as usize..])
     }
 
-    /// Loads bytes at `position`, using up to `memory` bytes of new memory. Ready when some are there.
+    /// Loads bytes at `position`, using up to `memory` bytes of new memory. Ready when some are
+    /// there.
     pub(super) fn poll_load(
         &mut self,
         position: u64,

@@ -92,7 +92,8 @@ impl Storage {
     /// A storage of which nothing is used. Makes the spill files and starts their threads.
     ///
     /// # Errors
-    /// Those of the spill folders: missing, not ours to write, full; settings out of range. The text
+    /// Those of the spill folders: missing, not ours to write, full; settings out of range. The
+    /// text
     /// names the folder.
     pub fn new(settings: StorageSettings) -> io::Result<Arc<Storage>> {
         let spill = settings.spill.as_ref().map(Spill::open).transpose()?;
@@ -145,7 +146,8 @@ impl Storage {
         told.wake();
     }
 
-    /// Sheds late waiters for ever. Run it once, on the control side; buffers have no timers of their
+    /// Sheds late waiters for ever. Run it once, on the control side; buffers have no timers of
+    /// their
     /// own. Cancel by dropping.
     pub async fn shed_late(self: Arc<Self>) {
         loop {

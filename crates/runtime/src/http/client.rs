@@ -210,7 +210,8 @@ impl WorkerConnection {
                 return Poll::Ready(Err(WorkerFailure::Timeout));
             }
         }
-        // Asked again at no cost, since the first answer cannot be borrowed over the branches above.
+        // Asked again at no cost, since the first answer cannot be borrowed over the branches
+        // above.
         match ready!(self.reader.poll_chunk(&mut self.inbound, &self.stream, cx)) {
             Ok(bytes) => Poll::Ready(Ok(bytes)),
             Err(_) => Poll::Ready(Err(WorkerFailure::Lost)),
@@ -257,7 +258,8 @@ impl WorkerConnection {
         self.inbound.bytes().is_empty() && self.reader.is_done()
     }
 
-    /// May it still be used at `now`? An unsafe method must not meet a connection that the worker is
+    /// May it still be used at `now`? An unsafe method must not meet a connection that the worker
+    /// is
     /// about to close, so for `careful` the kernel is asked and the last second is left out.
     pub fn is_fit(&self, now: Instant, careful: bool) -> bool {
         let margin = if careful { Duration::from_secs(1) } else { Duration::ZERO };

@@ -1,8 +1,11 @@
 //! Small growing buffers, lent by the shard: heads, and bytes on their way out.
 //!
 //! An exchange needs a request head, a response head and an output buffer for the few microseconds
-//! or milliseconds that it lasts; an idle connection needs none. They keep their capacity while they
+//! or milliseconds that it lasts; an idle connection needs none. They keep their capacity while
+//! they
 //! are passed around, so that a warm shard does not allocate.
+
+#![allow(clippy::vec_box, reason = "the box is what is lent: moving it moves a pointer")]
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};

@@ -20,7 +20,8 @@ use crate::clock;
 use crate::deadline::Deadline;
 use crate::net::stream::Stream;
 
-/// Bodies up to this size are copied behind the head: one plain send costs less than a two-piece one.
+/// Bodies up to this size are copied behind the head: one plain send costs less than a two-piece
+/// one.
 const COPY_MAX: usize = 2 * 1024;
 
 /// The slowest reader that is served.

@@ -69,7 +69,8 @@ pub trait BodySource {
     /// The whole body at once, if it is here already and fits; then nothing is left to poll for.
     fn take_whole(&mut self) -> Option<Scratch>;
 
-    /// The next bytes. Empty: the body has ended. The same bytes come again until they are consumed.
+    /// The next bytes. Empty: the body has ended. The same bytes come again until they are
+    /// consumed.
     /// The first call says `100 Continue` to a client that waits for it.
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<&[u8], BodyFailure>>;
 
@@ -134,7 +135,8 @@ pub trait Responder {
     /// The body has ended; wait until everything is handed over.
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendFailure>>;
 
-    /// An interim response (103) with these fields, queued before the head. Ignored where the client
+    /// An interim response (103) with these fields, queued before the head. Ignored where the
+    /// client
     /// cannot take it.
     fn interim(&mut self, status: u16, reason: &[u8], fields: &[(&[u8], &[u8])]);
 

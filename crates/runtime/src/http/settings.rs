@@ -55,11 +55,14 @@ pub struct ListenerSettings {
     /// Longest time from the first byte of a head (or from the accept, for the first one) to its
     /// last. Default 5 s.
     pub head_time_max: Duration,
-    /// Slowest body that is accepted, in bytes a second, over `body_rate_grace`. Default 64. Zero: no limit.
+    /// Slowest body that is accepted, in bytes a second, over `body_rate_grace`. Default 64. Zero:
+    /// no limit.
     pub body_rate_min: ByteSize,
-    /// The time over which `body_rate_min` is reckoned; a body may stand still for that long. Default 30 s.
+    /// The time over which `body_rate_min` is reckoned; a body may stand still for that long.
+    /// Default 30 s.
     pub body_rate_grace: Duration,
-    /// Slowest reader that is served, in bytes a second, over `send_rate_grace`. Default 256. Zero: no limit.
+    /// Slowest reader that is served, in bytes a second, over `send_rate_grace`. Default 256. Zero:
+    /// no limit.
     pub send_rate_min: ByteSize,
     /// The time over which `send_rate_min` is reckoned. Default 30 s.
     pub send_rate_grace: Duration,

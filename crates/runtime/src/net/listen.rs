@@ -1,7 +1,8 @@
 //! Listening sockets: made by the control side, lent to the shards.
 //!
 //! TCP gets one `SO_REUSEPORT` socket for each shard, so that the kernel spreads the connections; a
-//! Unix socket is one, shared by all shards. They are made before any shard runs, so that an address
+//! Unix socket is one, shared by all shards. They are made before any shard runs, so that an
+//! address
 //! in use is a start-up error with a name and not a log line later.
 
 use std::io;
@@ -27,7 +28,8 @@ const BACKLOG: i32 = 4096;
 
 /// Listen on `address` with `count` sockets (one, shared, for a Unix address).
 ///
-/// Errors: the address is in use, not ours, or not permitted; a Unix path that is not a socket, or on
+/// Errors: the address is in use, not ours, or not permitted; a Unix path that is not a socket, or
+/// on
 /// which somebody listens, is "in use".
 pub fn bind(address: &Endpoint, count: usize) -> io::Result<Vec<OwnedFd>> {
     match address {
@@ -89,7 +91,7 @@ fn bind_unix(path: &Path) -> io::Result<OwnedFd> {
         }
         // A socket that nobody listens on is left over from a process that was killed.
         Ok(_) if std::os::unix::net::UnixStream::connect(path).is_err() => {
-            std::fs::remove_file(path)?
+            std::fs::remove_file(path)?;
         }
         Ok(_) => return Err(io::ErrorKind::AddrInUse.into()),
         Err(_) => {}

@@ -2,7 +2,8 @@
 //!
 //! All methods take `&self`, so that one task can read and write at the same time. A socket is
 //! registered with the engine once, edge-triggered, and never again: each change of a registration
-//! costs half a microsecond. After a short read the readiness is cleared without another read, since
+//! costs half a microsecond. After a short read the readiness is cleared without another read,
+//! since
 //! a read that only finds nothing costs as much.
 
 use std::io::{self, IoSlice};

@@ -4,7 +4,8 @@
 //! again when the last of them lets go, so a body that is dropped in the middle of a write cannot
 //! have its place given away under that write.
 //!
-//! Extent `n` lies in segment file `n % files`, so neighbours lie on different disks, and the lowest
+//! Extent `n` lies in segment file `n % files`, so neighbours lie on different disks, and the
+//! lowest
 //! free one is taken first, so the files stay as short as they can. Free extents whose bytes are
 //! still on disk are used again before untouched ones; beyond [`KEEP`] of them the idle I/O threads
 //! give the space back to the file system, highest first.

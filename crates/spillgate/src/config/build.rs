@@ -176,7 +176,7 @@ fn workers(section: &Section, cores: u32) -> Workers {
         Some(Value::Environment(pairs)) => pairs,
         _ => Vec::new(),
     };
-    Workers::Command(CommandSettings {
+    Workers::Command(Box::new(CommandSettings {
         command,
         directory: section.path("directory"),
         environment,
@@ -186,7 +186,7 @@ fn workers(section: &Section, cores: u32) -> Workers {
             None => WorkerListen::Port { base: section.number("port_base") },
         },
         supervise: supervise(section),
-    })
+    }))
 }
 
 fn supervise(section: &Section) -> supervise::Settings {

@@ -36,10 +36,12 @@ impl IdleConnections {
         self.by_worker.get_mut(worker.0 as usize)?.pop()
     }
 
-    /// Take the one unused for longest, to close it.
-    pub(crate) fn take_oldest(&mut self, worker: WorkerId) -> Option<Idle> {
+    /// Take one to close it: one that leads to an earlier process than `generation` if there is any,
+    /// else the one unused for longest.
+    pub(crate) fn take_to_close(&mut self, worker: WorkerId, generation: u64) -> Option<Idle> {
         let list = self.by_worker.get_mut(worker.0 as usize)?;
-        (!list.is_empty()).then(|| list.remove(0))
+        let stale = list.iter().position(|idle| idle.generation != generation).unwrap_or(0);
+        (!list.is_empty()).then(|| list.remove(stale))
     }
 
     /// Close those that are too old, or that their worker has closed; one entry for each.

@@ -1,8 +1,7 @@
 //! One pool as the whole process shares it: its gate behind a lock, and where its workers are.
 //!
-//! Sharing rule: the gate's lock is held for one decision and the taking of its outputs, never over
-//! a wait. Outputs for a shard go to that shard's mailbox, those for the control side to the
-//! control mailbox, both after the lock is given back.
+//! Sharing rule: the gate's lock is held for one decision and the sending of its outputs to
+//! mailboxes, never over a wait. A mailbox's own lock is only taken inside it, never around it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -122,16 +121,14 @@ impl Pool {
         shard: Option<ShardId>,
         local: &mut dyn FnMut(ShardMessage),
     ) {
-        let mut outputs = Outputs::default();
+        let mut ours = Ours::default();
         let timeout = {
             let mut gate = self.lock();
             gate.handle(input, now);
-            while let Some(output) = gate.poll_output() {
-                outputs.push(output);
-            }
+            self.send_on(&mut gate, shard, &mut ours);
             gate.poll_timeout()
         };
-        self.send_on(outputs, shard, local);
+        ours.into_iter().for_each(local);
         self.arm(timeout);
     }
 
@@ -142,15 +139,9 @@ impl Pool {
 
     /// The gate's time has come.
     pub fn handle_timeout(&self) {
-        let mut outputs = Outputs::default();
-        {
-            let mut gate = self.lock();
-            gate.handle_timeout(clock::now());
-            while let Some(output) = gate.poll_output() {
-                outputs.push(output);
-            }
-        }
-        self.send_on(outputs, None, &mut |_| {});
+        let mut gate = self.lock();
+        gate.handle_timeout(clock::now());
+        self.send_on(&mut gate, None, &mut Ours::default());
     }
 
     /// When [`Pool::handle_timeout`] must be called next; notes that the caller waits for it.
@@ -170,13 +161,10 @@ impl Pool {
         }
     }
 
-    fn send_on(
-        &self,
-        outputs: Outputs,
-        shard: Option<ShardId>,
-        local: &mut dyn FnMut(ShardMessage),
-    ) {
-        for output in outputs.into_iter() {
+    /// Take the gate's outputs: those for `shard` are kept, the others sent while the lock is held,
+    /// so that each shard gets its messages in the order of the decisions.
+    fn send_on(&self, gate: &mut Gate, shard: Option<ShardId>, ours: &mut Ours) {
+        while let Some(output) = gate.poll_output() {
             let (to, message) = match output {
                 Output::Grant(grant) => (grant.shard, self.decided(Decision::Granted(grant))),
                 Output::Shed(shed) => (shed.shard, self.decided(Decision::Shed(shed))),
@@ -194,7 +182,7 @@ impl Pool {
                 }
             };
             if Some(to) == shard {
-                local(message);
+                ours.push(message);
             } else if let Some(mailbox) = self.mailboxes.shards.get(usize::from(to.0)) {
                 mailbox.send(message);
             }
@@ -249,26 +237,22 @@ impl Pool {
     }
 }
 
-/// Outputs of one decision. The usual ones fit without an allocation.
+/// What one decision means for the shard that asked. The usual one fits without an allocation.
 #[derive(Default)]
-struct Outputs {
-    first: Option<Output>,
-    second: Option<Output>,
-    rest: Vec<Output>,
+struct Ours {
+    first: Option<ShardMessage>,
+    rest: Vec<ShardMessage>,
 }
 
-impl Outputs {
-    fn push(&mut self, output: Output) {
-        if self.first.is_none() {
-            self.first = Some(output);
-        } else if self.second.is_none() {
-            self.second = Some(output);
-        } else {
-            self.rest.push(output);
+impl Ours {
+    fn push(&mut self, message: ShardMessage) {
+        match self.first {
+            None => self.first = Some(message),
+            Some(_) => self.rest.push(message),
         }
     }
 
-    fn into_iter(self) -> impl Iterator<Item = Output> {
-        self.first.into_iter().chain(self.second).chain(self.rest)
+    fn into_iter(self) -> impl Iterator<Item = ShardMessage> {
+        self.first.into_iter().chain(self.rest)
     }
 }

@@ -124,7 +124,9 @@ impl Shard {
         match message {
             ShardMessage::Decided { pool, decision } => self.decided(pool, decision),
             ShardMessage::CloseIdle { pool, worker } => {
-                let closed = self.pools[pool].idle.borrow_mut().take_oldest(worker);
+                let local = &self.pools[pool];
+                let generation = local.shared.generation(worker);
+                let closed = local.idle.borrow_mut().take_to_close(worker, generation);
                 if closed.is_some() {
                     self.metrics.pools[pool].idle_ends.increment(IdleEnd::Gate);
                 }

@@ -1,5 +1,7 @@
 //! How many files and sockets the process may have open.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors that client connections leave for everything else: logs, spill files, the admin
@@ -7,13 +9,23 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// probes, and the starting of workers.
 pub const RESERVED: u64 = 256;
 
+/// What was in force before it was raised; zero: it was not.
+static FOUND: AtomicU64 = AtomicU64::new(0);
+
 /// Raise the limit as far as allowed; returns what is in force.
 pub fn raise() -> u64 {
     let limit = getrlimit(Resource::Nofile);
+    FOUND.store(limit.current.unwrap_or(0), Ordering::Relaxed);
     let wanted = Rlimit { current: limit.maximum, maximum: limit.maximum };
     // Where it is refused, what was in force stays in force.
     let _ = setrlimit(Resource::Nofile, wanted);
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// The limit that workers are to begin with: the one that we began with, since some programs take
+/// time or memory for each descriptor that they could have. None: ours was not raised.
+pub(crate) fn found() -> Option<u64> {
+    Some(FOUND.load(Ordering::Relaxed)).filter(|found| *found > 0)
 }
 
 /// Client connections that a limit of `descriptors` leaves room for. Each may need one more towards

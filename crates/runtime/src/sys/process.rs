@@ -24,15 +24,16 @@ const SIGNALS: RangeInclusive<libc::c_int> = 1..=31;
 /// so start programs from a thread that lives as long as they may.
 pub(crate) fn tie_to_this_thread(command: &mut Command) {
     let parent = std::process::id();
+    let descriptors = crate::descriptors::found();
     // SAFETY: the closure runs in the forked copy, where only async-signal-safe functions may be
     // called. `at_birth` makes system calls and calls `sigemptyset` and `signal`, all of which are;
     // it neither allocates nor takes a lock, and `from_raw_os_error` stores a number.
     unsafe {
-        command.pre_exec(move || at_birth(parent));
+        command.pre_exec(move || at_birth(parent, descriptors));
     }
 }
 
-fn at_birth(parent: u32) -> io::Result<()> {
+fn at_birth(parent: u32, descriptors: Option<u64>) -> io::Result<()> {
     // SAFETY: plain system calls on values that live on this stack; nothing is shared with the
     // parent any more. A refused `close_range` (an old kernel) leaves descriptors to their own
     // close-on-exec flags, which every part of the product sets.
@@ -46,6 +47,13 @@ fn at_birth(parent: u32) -> io::Result<()> {
         }
         for signal in SIGNALS {
             libc::signal(signal, libc::SIG_DFL);
+        }
+        let mut limit = MaybeUninit::<libc::rlimit>::zeroed().assume_init();
+        if let Some(descriptors) = descriptors
+            && libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0
+        {
+            limit.rlim_cur = descriptors.min(limit.rlim_max);
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
         }
         let mut none = MaybeUninit::<libc::sigset_t>::uninit();
         libc::sigemptyset(none.as_mut_ptr());

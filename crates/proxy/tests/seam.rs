@@ -1,0 +1,309 @@
+//! Two exchanges on one made-up multiplexed connection: proof that an exchange needs nothing of a
+//! connection but the service seam, so that HTTP/2 can come below it.
+//!
+//! The first stream's body comes late. The second stream, begun after it, is answered first; both
+//! meet a real worker over a real socket.
+
+use std::cell::RefCell;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use spillgate_core::gate::{self, Change};
+use spillgate_core::id::{ShardId, WorkerId};
+use spillgate_core::units::{ByteSize, Ratio, Slots};
+use spillgate_proxy::metrics::{ShardMetrics, Sizes};
+use spillgate_proxy::pool::{Mailboxes, Pool};
+use spillgate_proxy::route::Router;
+use spillgate_proxy::settings::{
+    Destination, PathMatch, PoolSettings, RouteSettings, Settings, Workers,
+};
+use spillgate_proxy::shard::{Parts, Shard};
+use spillgate_runtime::buffer::{Storage, StorageSettings};
+use spillgate_runtime::clock;
+use spillgate_runtime::http::service::{
+    BodyFailure, BodySource, Client, Length, Request, Responder, SendFailure, Service,
+};
+use spillgate_runtime::http::settings::Endpoint;
+use spillgate_runtime::scratch::Scratch;
+use spillgate_runtime::shard::{self, Mailbox};
+use spillgate_wire::http1::{BodyDecoder, FieldIter, Framing, HeadLimits, RequestHead};
+
+/// One stream of the made-up connection: its body in, its response out.
+#[derive(Default)]
+struct Stream {
+    body: RefCell<Arriving>,
+    response: RefCell<Vec<u8>>,
+}
+
+#[derive(Default)]
+struct Arriving {
+    bytes: Vec<u8>,
+    ended: bool,
+    waker: Option<Waker>,
+}
+
+impl Stream {
+    fn arrive(&self, bytes: &[u8]) {
+        let mut body = self.body.borrow_mut();
+        body.bytes.extend_from_slice(bytes);
+        body.ended = true;
+        if let Some(waker) = body.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+struct StreamBody {
+    stream: Rc<Stream>,
+    length: Option<u64>,
+    chunk: Vec<u8>,
+    no_trailers: BodyDecoder,
+}
+
+impl StreamBody {
+    fn new(stream: &Rc<Stream>, length: Option<u64>) -> Self {
+        let no_trailers = BodyDecoder::new(Framing::None);
+        StreamBody { stream: Rc::clone(stream), length, chunk: Vec::new(), no_trailers }
+    }
+}
+
+impl BodySource for StreamBody {
+    fn length(&self) -> Option<u64> {
+        self.length
+    }
+
+    fn take_whole(&mut self) -> Option<Scratch> {
+        None
+    }
+
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<&[u8], BodyFailure>> {
+        let mut body = self.stream.body.borrow_mut();
+        if body.bytes.is_empty() && !body.ended {
+            body.waker = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        self.chunk.clone_from(&body.bytes);
+        Poll::Ready(Ok(&self.chunk))
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.stream.body.borrow_mut().bytes.drain(..count);
+    }
+
+    fn park(&mut self) {}
+
+    fn poll_left(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+
+    fn trailers(&self) -> FieldIter<'_> {
+        self.no_trailers.trailers()
+    }
+
+    fn switch(&mut self) {}
+}
+
+struct StreamResponder(Rc<Stream>);
+
+impl Responder for StreamResponder {
+    fn begin(&mut self, status: u16, _reason: &[u8], _length: Length) {
+        self.0.response.borrow_mut().extend_from_slice(format!("{status} ").as_bytes());
+    }
+
+    fn field(&mut self, _name: &[u8], _value: &[u8]) {}
+
+    fn poll_send(
+        &mut self,
+        _cx: &mut Context<'_>,
+        bytes: &[u8],
+        _last: bool,
+    ) -> Poll<Result<usize, SendFailure>> {
+        self.0.response.borrow_mut().extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn trailer(&mut self, _name: &[u8], _value: &[u8]) {}
+
+    fn poll_finish(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), SendFailure>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn interim(&mut self, _status: u16, _reason: &[u8], _fields: &[(&[u8], &[u8])]) {}
+
+    fn takes_trailers(&self) -> bool {
+        true
+    }
+
+    fn close_after(&mut self) {}
+
+    fn abort(&mut self) {}
+
+    fn switch(&mut self, _protocol: &[u8]) {}
+
+    fn sent(&self) -> u64 {
+        self.0.response.borrow().len() as u64
+    }
+}
+
+/// A worker that answers each request with what it read of it.
+fn start_worker() -> Endpoint {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("a bound listener has an address");
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            let mut connection = connection.expect("the connection of our own process");
+            std::thread::spawn(move || {
+                let mut request = Vec::new();
+                let mut piece = [0; 1024];
+                while let Ok(count @ 1..) = connection.read(&mut piece) {
+                    request.extend_from_slice(&piece[..count]);
+                    let text = String::from_utf8_lossy(&request).into_owned();
+                    let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+                    if head.contains("Content-Length: 4") && body.len() < 4 {
+                        continue;
+                    }
+                    let target = head.split(' ').nth(1).unwrap_or("");
+                    let answer = format!("{target}={body}");
+                    let length = answer.len();
+                    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+                    connection
+                        .write_all(format!("{head}{answer}").as_bytes())
+                        .expect("the proxy reads its answer");
+                    request.clear();
+                }
+            });
+        }
+    });
+    Endpoint::Tcp(address)
+}
+
+fn settings(endpoint: &Endpoint) -> Settings {
+    let second = Duration::from_secs(1);
+    let gate = gate::Settings {
+        slots: Slots::new(2).expect("two is not zero"),
+        connections_max: Slots::new(2).expect("two is not zero"),
+        queue_len_max: 10,
+        queue_wait_max: second * 5,
+        answer_within: None,
+        answer_quantile: Ratio::from_percent(90),
+        start_hold_max: second * 5,
+        retry_max: 2,
+        retry_budget: Ratio::from_percent(20),
+        retry_budget_min: 3,
+        eject_after: 5,
+        eject_time: second,
+        eject_keep_min: Ratio::from_percent(50),
+        probe_interval: second,
+        probe_exchange: false,
+        probe_interval_up: None,
+        probe_fall: 3,
+    };
+    let pool = PoolSettings {
+        name: "app".into(),
+        workers: Workers::Endpoints(vec![endpoint.clone()]),
+        gate,
+        connect_time_max: second * 5,
+        exchange_time_max: second * 60,
+        progress_time_max: second * 60,
+        keep_alive_time_max: second * 5,
+        head_size_max: ByteSize::from_kib(32),
+        body_size_max: ByteSize::from_mib(1),
+        respond_hold_max: ByteSize::from_kib(64),
+        respond_hold_wait: second,
+        response_size_max: ByteSize::from_mib(64),
+        probe_path: None,
+        probe_time_max: second,
+    };
+    let route = RouteSettings {
+        host: None,
+        path: PathMatch::Prefix("/".into()),
+        destination: Destination::Pool(0),
+    };
+    Settings {
+        shards: Some(1),
+        trusted_from: Vec::new(),
+        buffer_memory_max: ByteSize::from_mib(16),
+        body_memory_max: ByteSize::from_mib(1),
+        body_wait_max: second,
+        spill: None,
+        stop_delay: Duration::ZERO,
+        drain_time_max: second,
+        listeners: Vec::new(),
+        pools: vec![pool],
+        routes: vec![route],
+        access_log: None,
+    }
+}
+
+fn make_shard(settings: Settings, endpoint: Endpoint) -> Rc<Shard> {
+    let mailboxes =
+        Arc::new(Mailboxes { shards: vec![Mailbox::default()], control: Mailbox::default() });
+    let pool = Arc::new(Pool::new(0, settings.pools[0].clone(), mailboxes));
+    pool.set_endpoint(WorkerId(0), endpoint);
+    pool.change(WorkerId(0), Change::JoinSupervised);
+    pool.change(WorkerId(0), Change::Ready);
+    let storage = Storage::new(StorageSettings {
+        memory_max: settings.buffer_memory_max,
+        body_memory_max: settings.body_memory_max,
+        body_wait_max: settings.body_wait_max,
+        spill: None,
+    })
+    .expect("nothing spills, so no folder can be missing");
+    let parts = Parts {
+        router: Arc::new(Router::new(&settings.routes)),
+        pools: vec![pool],
+        metrics: Arc::new(ShardMetrics::new(Sizes { listeners: 0, pools: 1 })),
+        storage,
+        log: None,
+        seed: 1,
+        settings: Arc::new(settings),
+    };
+    Shard::new(ShardId(0), parts)
+}
+
+async fn exchange(shard: Rc<Shard>, head: &'static [u8], stream: Rc<Stream>, length: Option<u64>) {
+    let mut parsed = RequestHead::new();
+    let limits = HeadLimits { size_max: 4096, fields_max: 16 };
+    let whole = parsed.parse(head, &limits).expect("a sound head");
+    assert_eq!(whole, Some(head.len()));
+    let client = Client { address: None, trusted: false, listener: 0 };
+    let mut body = StreamBody::new(&stream, length);
+    let request =
+        Request { head: &parsed, body: &mut body, client: &client, started: clock::now() };
+    shard.exchange(request, &mut StreamResponder(stream)).await;
+}
+
+#[test]
+fn two_exchanges_share_one_connection() {
+    let endpoint = start_worker();
+    let settings = settings(&endpoint);
+    let (tell, told) = mpsc::channel();
+    let thread = shard::start(ShardId(0), None, move || async move {
+        let shard = make_shard(settings, endpoint);
+        let (slow, quick) = (Rc::new(Stream::default()), Rc::new(Stream::default()));
+        let first = b"POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n";
+        let mut late = Box::pin(exchange(Rc::clone(&shard), first, Rc::clone(&slow), Some(4)));
+        let second = b"GET /quick HTTP/1.1\r\nHost: a\r\n\r\n";
+        let mut soon = Box::pin(exchange(shard, second, Rc::clone(&quick), Some(0)));
+        // Both run in this one task, as the streams of one connection do.
+        std::future::poll_fn(|cx| {
+            assert!(late.as_mut().poll(cx).is_pending(), "its body has not come");
+            soon.as_mut().poll(cx)
+        })
+        .await;
+        tell.send(quick.response.take()).expect("the test waits");
+        slow.arrive(b"body");
+        late.await;
+        tell.send(slow.response.take()).expect("the test waits");
+    })
+    .expect("a thread can be started");
+    thread.join().expect("the shard ends well");
+    let responses: Vec<String> =
+        told.iter().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).collect();
+    assert_eq!(responses, ["200 /quick=", "200 /slow=body"]);
+}

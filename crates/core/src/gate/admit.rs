@@ -189,7 +189,7 @@ impl Gate {
         while let Some(place) = self.queue.first_by_wait_limit()
             && self.wait_end(place) <= self.now
         {
-            self.shed_waiting(place, self.wait_reason());
+            self.shed_waiting(place, self.wait_reason(place));
         }
         while let Some(place) = self.queue.first_by_deadline()
             && self.answers.is_late(self.queue.get(place).received, self.now)
@@ -208,11 +208,13 @@ impl Gate {
         }
     }
 
-    fn wait_reason(&self) -> Reason {
-        let without_worker = self.none_up_since.map(|since| self.now.since(since));
-        match without_worker {
+    /// Why the exchange at `place` got no slot: there was none at all while it was in the queue, or
+    /// the others were served first.
+    fn wait_reason(&self, place: Place) -> Reason {
+        let queued = self.queue.get(place).queued;
+        match self.none_up_since {
             _ if self.first_ready.is_none() => Reason::StartHoldExpired,
-            Some(time) if time >= self.settings.queue_wait_max => Reason::NoWorker,
+            Some(since) if since <= queued => Reason::NoWorker,
             _ => Reason::QueueTimeout,
         }
     }

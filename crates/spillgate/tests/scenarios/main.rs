@@ -5,6 +5,7 @@
 
 mod basic;
 mod forwarding;
+mod gate;
 mod harness;
 mod malformed;
 mod proxy_protocol;

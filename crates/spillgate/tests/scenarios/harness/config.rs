@@ -2,6 +2,12 @@
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
+use std::path::Path;
+
+/// The socket of the admin page, in the folder of its Spillgate.
+pub(super) const PAGE: &str = "admin.sock";
+/// The socket of `spillgate ctl`, in the same folder.
+pub(super) const CONTROL: &str = "control.sock";
 
 /// A configuration with one listener `main` and one pool `app`; everything else is default until
 /// said otherwise.
@@ -57,8 +63,9 @@ impl Config {
     }
 
     /// The file, for a listener at `address`. Access records go to standard output, where the
-    /// harness reads them.
-    pub(super) fn text(&self, address: SocketAddr) -> String {
+    /// harness reads them; the admin page and the command socket are in `folder`, unless the
+    /// sections say otherwise.
+    pub(super) fn text(&self, address: SocketAddr, folder: &Path) -> String {
         let Config { top, listener, pool, sections, endpoints } = self;
         let mut text = format!("{top}\n[listener.main]\n{listener}");
         if !listener.contains("address") {
@@ -67,6 +74,12 @@ impl Config {
         write!(text, "\n[pool.app]\n{pool}").expect("strings take everything");
         if !endpoints.is_empty() {
             writeln!(text, "endpoints = {endpoints:?}").expect("strings take everything");
+        }
+        if !sections.contains("[admin]") {
+            let (page, control) = (folder.join(PAGE), folder.join(CONTROL));
+            write!(text, "\n[admin]\naddress = \"unix:{}\"\n", page.display())
+                .and_then(|()| writeln!(text, "control = \"{}\"", control.display()))
+                .expect("strings take everything");
         }
         text + "\n" + sections
     }

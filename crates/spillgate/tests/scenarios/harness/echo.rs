@@ -1,19 +1,24 @@
 //! A worker that answers by itself and remembers what it saw.
 //!
-//! The answer is 200 with what was seen as JSON; `/bytes/N` gets N bytes from [`Echo::bytes`].
+//! The answer is 200 with what was seen as JSON; `/bytes/N` gets N bytes from [`Echo::bytes`],
+//! `/status/N` gets that status, and at `/die` the connection ends without an answer.
 //! An echo that holds keeps every request inside until it is let go, which is how a scenario fills
 //! slots and queues without waiting for time to pass.
 
-use std::net::SocketAddr;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::thread;
+use std::time::Duration;
 
+use rustix::net::Shutdown;
 use serde_json::json;
 
 use super::config::Config;
 use super::link::Link;
 use super::listening::Listening;
 use super::message::Message;
+use super::port::HeldPort;
 use super::spillgate::Spillgate;
 use super::wait::PATIENCE;
 
@@ -41,16 +46,44 @@ struct State {
     holds: bool,
     /// Requests that may leave although it holds.
     let_go: usize,
+    /// How long each answer takes.
+    takes: Duration,
+    /// Its connections, those that have ended among them.
+    connections: Vec<Weak<OwnedFd>>,
+    most_connected: usize,
+    killed: bool,
 }
 
 impl Echo {
     /// An echo that answers at once.
     pub(crate) fn start() -> Echo {
+        Echo::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), false)
+    }
+
+    /// An echo on this port.
+    pub(crate) fn on(port: &HeldPort) -> Echo {
+        Echo::listen(port.address(), false)
+    }
+
+    /// An echo that serves one connection at a time: another waits until that one is closed.
+    pub(crate) fn serial() -> Echo {
+        Echo::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), true)
+    }
+
+    fn listen(address: SocketAddr, serial: bool) -> Echo {
         let inside: Arc<Inside> = Arc::default();
         let shared = Arc::clone(&inside);
-        let listening = Listening::start(move |link| {
+        let listening = Listening::at(address, move |link| {
             let inside = Arc::clone(&shared);
-            thread::spawn(move || serve(link, &inside));
+            if !inside.connect(&link) {
+                return;
+            }
+            let serve = move || serve(link, &inside);
+            if serial {
+                serve();
+            } else {
+                thread::spawn(serve);
+            }
         });
         Echo { listening, inside }
     }
@@ -66,8 +99,31 @@ impl Echo {
     /// An echo that keeps each request until it is let go.
     pub(crate) fn holding() -> Echo {
         let echo = Echo::start();
-        echo.state().holds = true;
+        echo.hold();
         echo
+    }
+
+    /// Keep each request from here on.
+    pub(crate) fn hold(&self) {
+        self.state().holds = true;
+    }
+
+    /// Let each answer take so long.
+    pub(crate) fn takes(&self, time: Duration) {
+        self.state().takes = time;
+    }
+
+    /// End it as a process ends that is killed: it listens no more, its connections close, and
+    /// what is inside gets no answer.
+    pub(crate) fn kill(self) {
+        drop(self.listening);
+        let mut state = self.inside.lock();
+        state.killed = true;
+        for connection in state.connections.iter().filter_map(Weak::upgrade) {
+            // Fails only where the other end has closed it already.
+            let _ = rustix::net::shutdown(&*connection, Shutdown::Both);
+        }
+        self.inside.changed.notify_all();
     }
 
     /// Where it listens.
@@ -113,6 +169,11 @@ impl Echo {
         self.state().most
     }
 
+    /// The most connections that were open at once.
+    pub(crate) fn most_connected(&self) -> usize {
+        self.state().most_connected
+    }
+
     /// The body of the answer for `/bytes/N`.
     pub(crate) fn bytes(count: usize) -> Vec<u8> {
         // A prime period, so that a piece that is lost, doubled or moved shows.
@@ -120,52 +181,73 @@ impl Echo {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.inside.state.lock().expect("nobody panics with it")
+        self.inside.lock()
     }
 }
 
 fn serve(mut link: Link, inside: &Inside) {
     while let Some(request) = link.next_request() {
-        inside.enter(&request);
+        let lives = inside.enter(&request) && request.head.target() != "/die";
         let close = request.get("connection").is_some_and(|option| option == "close");
         let answer = answer(&request);
         inside.leave();
-        if !link.try_send(&answer) || close {
+        if !lives || !link.try_send(&answer) || close {
             return;
         }
     }
 }
 
 impl Inside {
-    fn enter(&self, request: &Seen) {
-        let mut state = self.state.lock().expect("nobody panics with it");
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nobody panics with it")
+    }
+
+    /// A connection begins, unless it came too late.
+    fn connect(&self, link: &Link) -> bool {
+        let mut state = self.lock();
+        state.connections.retain(|connection| connection.strong_count() > 0);
+        state.connections.push(link.watch());
+        state.most_connected = state.most_connected.max(state.connections.len());
+        !state.killed
+    }
+
+    /// A request comes in, and stays as long as it must; is it to be answered?
+    fn enter(&self, request: &Seen) -> bool {
+        let mut state = self.lock();
         state.seen.push(request.clone());
         state.now += 1;
         state.most = state.most.max(state.now);
         self.changed.notify_all();
         let mut state = self
             .changed
-            .wait_while(state, |state| state.holds && state.let_go == 0)
+            .wait_while(state, |state| state.holds && state.let_go == 0 && !state.killed)
             .expect("nobody panics with it");
-        if state.holds {
+        if state.holds && !state.killed {
             state.let_go -= 1;
         }
+        let takes = state.takes;
+        let (state, _) = self
+            .changed
+            .wait_timeout_while(state, takes, |state| !state.killed)
+            .expect("nobody panics with it");
+        !state.killed
     }
 
     fn leave(&self) {
-        self.state.lock().expect("nobody panics with it").now -= 1;
+        self.lock().now -= 1;
         self.changed.notify_all();
     }
 }
 
 fn answer(request: &Seen) -> Vec<u8> {
     let target = request.head.target();
+    let status = target.strip_prefix("/status/").unwrap_or("200");
     let body = match target.strip_prefix("/bytes/").and_then(|count| count.parse().ok()) {
         Some(count) => Echo::bytes(count),
         None => shown(request),
     };
     let head = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        "HTTP/1.1 {status} As Asked\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     let mut answer = head.into_bytes();

@@ -1,10 +1,11 @@
 //! What a child writes, line by line, to be waited for.
 
 use std::io::{BufRead, BufReader, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-use super::wait::PATIENCE;
+use super::wait::{PATIENCE, until};
 
 /// The lines of one stream so far. Copies see the same lines.
 #[derive(Clone, Default)]
@@ -16,6 +17,7 @@ pub(crate) struct Lines {
 struct Shared {
     lines: Mutex<Vec<String>>,
     grown: Condvar,
+    ended: AtomicBool,
 }
 
 impl Lines {
@@ -28,6 +30,7 @@ impl Lines {
                 reader.shared.lines.lock().expect("nobody panics with it").push(line);
                 reader.shared.grown.notify_all();
             }
+            reader.shared.ended.store(true, Ordering::Release);
         });
         lines
     }
@@ -35,6 +38,18 @@ impl Lines {
     /// All lines so far.
     pub(crate) fn all(&self) -> Vec<String> {
         self.shared.lines.lock().expect("nobody panics with it").clone()
+    }
+
+    /// Wait until the stream has ended.
+    #[track_caller]
+    pub(crate) fn wait_end(&self) {
+        until("the end of the stream", || self.shared.ended.load(Ordering::Acquire).then_some(()));
+    }
+
+    /// Wait until a line has `text` in it; returns the line.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, text: &str) -> String {
+        self.wait(text, |lines| lines.iter().find(|line| line.contains(text)).cloned())
     }
 
     /// Wait until `find` finds something in the lines.

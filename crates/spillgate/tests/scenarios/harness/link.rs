@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -18,7 +19,7 @@ use super::wait::PATIENCE;
 
 /// A connected socket.
 pub(crate) struct Link {
-    socket: OwnedFd,
+    socket: Arc<OwnedFd>,
     /// Received, and not asked for yet.
     unread: Vec<u8>,
 }
@@ -41,7 +42,12 @@ impl Link {
             sockopt::set_socket_timeout(&socket, direction, Some(PATIENCE))
                 .expect("a socket takes a time limit");
         }
-        Link { socket, unread: Vec::new() }
+        Link { socket: Arc::new(socket), unread: Vec::new() }
+    }
+
+    /// The socket for as long as this lives: for whoever wants to end it from outside.
+    pub(super) fn watch(&self) -> Weak<OwnedFd> {
+        Arc::downgrade(&self.socket)
     }
 
     /// Connect to a TCP address; none where that is refused.
@@ -169,6 +175,31 @@ impl Link {
         self.send(request);
         let method = request.split(|byte| *byte == b' ').next().unwrap_or_default();
         self.receive_response_to(&String::from_utf8_lossy(method))
+    }
+
+    /// Send a request and receive the response to it, of known length; none when the connection
+    /// ends before it is whole.
+    #[track_caller]
+    pub(crate) fn try_ask(&mut self, request: &str) -> Option<Message> {
+        if !self.try_send(request.as_bytes()) {
+            return None;
+        }
+        let method = request.split(' ').next().unwrap_or_default();
+        let head_len = loop {
+            let end = self.unread.windows(4).position(|window| window == b"\r\n\r\n");
+            match end {
+                Some(at) => break at + 4,
+                None => self.fill().ok()?,
+            }
+        };
+        let head = Head::parse(&self.unread[..head_len]);
+        let Ending::Length(length) = head.response_ending(method) else {
+            panic!("the length is not known: {head:?}")
+        };
+        while self.unread.len() < head_len + length {
+            self.fill().ok()?;
+        }
+        Some(self.receive_response_to(method))
     }
 
     #[track_caller]

@@ -1,6 +1,6 @@
 //! The accepting side of a worker.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::thread;
 
 use rustix::net::Shutdown;
@@ -15,8 +15,16 @@ pub(super) struct Listening {
 
 impl Listening {
     /// Listen on a port from the OS and hand each connection to `accept`.
-    pub(super) fn start(mut accept: impl FnMut(Link) + Send + 'static) -> Listening {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("some port is free");
+    pub(super) fn start(accept: impl FnMut(Link) + Send + 'static) -> Listening {
+        Listening::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), accept)
+    }
+
+    /// Listen here and hand each connection to `accept`.
+    pub(super) fn at(
+        address: SocketAddr,
+        mut accept: impl FnMut(Link) + Send + 'static,
+    ) -> Listening {
+        let listener = TcpListener::bind(address).expect("the port is free");
         let address = listener.local_addr().expect("a bound socket has an address");
         let accepting = listener.try_clone().expect("a descriptor is left");
         thread::spawn(move || {

@@ -10,20 +10,28 @@
 //! so that a scenario can be stepped through; the engine of the product is absent on purpose.
 
 mod config;
+mod crowd;
 mod echo;
+mod exposition;
 mod lines;
 mod link;
 mod listening;
 mod message;
+mod page;
 mod port;
+mod program;
 mod spillgate;
 mod wait;
 mod worker;
 
 pub(crate) use config::Config;
+pub(crate) use crowd::{Answer, Crowd, expect_all_ok, mixed};
 pub(crate) use echo::Echo;
+pub(crate) use exposition::Metrics;
 pub(crate) use link::Link;
 pub(crate) use message::{Message, get, ok, post};
+pub(crate) use page::workers;
 pub(crate) use port::HeldPort;
+pub(crate) use program::Program;
 pub(crate) use spillgate::Spillgate;
 pub(crate) use worker::Worker;

@@ -1,12 +1,12 @@
 //! The program under test: the real binary with a configuration of its own.
 
-use std::io::Write as _;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use tempfile::NamedTempFile;
+use tempfile::TempDir;
 
 use super::config::Config;
 use super::lines::Lines;
@@ -20,39 +20,60 @@ pub(crate) struct Spillgate {
     port: HeldPort,
     /// Its program log.
     pub(crate) messages: Lines,
-    records: Lines,
-    _config: NamedTempFile,
+    /// Its standard output: access records, and lines of workers.
+    pub(crate) output: Lines,
+    folder: TempDir,
 }
 
 impl Spillgate {
     /// Start with `config` and wait until it accepts connections.
     #[track_caller]
     pub(crate) fn start(config: Config) -> Spillgate {
+        let mut spillgate = Spillgate::launch(&config);
+        until("Spillgate accepts connections", || spillgate.accepts());
+        spillgate
+    }
+
+    /// Start with `config`, which cannot work, and wait for the end: its exit code, and what it
+    /// said.
+    #[track_caller]
+    pub(crate) fn fails(config: &Config) -> (i32, String) {
+        let mut spillgate = Spillgate::launch(config);
+        let status = spillgate.ended();
+        spillgate.messages.wait_end();
+        (status.code().expect("it ended by itself"), spillgate.messages.all().join("\n"))
+    }
+
+    fn launch(config: &Config) -> Spillgate {
         let port = HeldPort::any();
-        let text = config.text(port.address());
-        let mut file = NamedTempFile::with_suffix(".toml").expect("a file can be made");
-        file.write_all(text.as_bytes()).expect("a file can be written");
+        let folder = TempDir::new().expect("a folder can be made");
+        let file = folder.path().join("spillgate.toml");
+        let text = config.text(port.address(), folder.path());
+        std::fs::write(&file, text).expect("a file can be written");
         let mut child = Command::new(env!("CARGO_BIN_EXE_spillgate"))
             .args(["serve", "--config"])
-            .arg(file.path())
+            .arg(file)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary can be started");
-        let records = Lines::of(child.stdout.take().expect("a pipe was asked for"));
+        let output = Lines::of(child.stdout.take().expect("a pipe was asked for"));
         let messages = Lines::of(child.stderr.take().expect("a pipe was asked for"));
-        let mut spillgate = Spillgate { child, port, messages, records, _config: file };
-        until("Spillgate accepts connections", || spillgate.accepts(&text));
-        spillgate
+        Spillgate { child, port, messages, output, folder }
     }
 
     #[track_caller]
-    fn accepts(&mut self, config: &str) -> Option<()> {
+    fn accepts(&mut self) -> Option<()> {
         if let Ok(Some(status)) = self.child.try_wait() {
-            panic!("ended at once, {status}: {:?}\n{config}", self.messages.all());
+            panic!("ended at once, {status}: {:?}", self.messages.all());
         }
         Link::connect(self.port.address()).map(drop)
+    }
+
+    /// The folder that it has for itself.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// The address of the listener `main`.
@@ -81,14 +102,14 @@ impl Spillgate {
     /// Wait for the first access record that is `wanted`.
     #[track_caller]
     pub(crate) fn record_where(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        self.records.wait(&format!("the record of {what}"), |lines| {
-            lines.iter().map(|line| parse(line)).find(|record| wanted(record))
+        self.output.wait(&format!("the record of {what}"), |lines| {
+            records(lines).find(|record| wanted(record))
         })
     }
 
     /// All access records so far.
     pub(crate) fn records(&self) -> Vec<Value> {
-        self.records.all().iter().map(|line| parse(line)).collect()
+        records(&self.output.all()).collect()
     }
 
     /// Its process id.
@@ -114,11 +135,16 @@ impl Drop for Spillgate {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
-            for line in self.messages.all().iter().chain(&self.records.all()) {
+            for line in self.messages.all().iter().chain(&self.output.all()) {
                 eprintln!("spillgate: {line}");
             }
         }
     }
+}
+
+/// The access records among the lines. Lines of workers begin with their name in brackets.
+fn records(lines: &[String]) -> impl Iterator<Item = Value> {
+    lines.iter().filter(|line| !line.starts_with('[')).map(|line| parse(line))
 }
 
 #[track_caller]

@@ -98,6 +98,8 @@ impl<'s> Collected<'s> {
             ended: None,
         };
         match framing {
+            // A tunnel begins where this head ends, so the worker's last byte is yet to come.
+            Framing::None if collected.head.get().status() == 101 => {}
             Framing::None | Framing::Length(0) => collected.end(at),
             Framing::Length(length) => collected.take_whole(length, at),
             Framing::Chunked | Framing::UntilClose => {}
@@ -125,6 +127,9 @@ impl<'s> Collected<'s> {
             return None;
         }
         let answer = self.head.get();
+        if answer.status() == 101 {
+            return Some(RelayReason::Upgrade);
+        }
         if answer.is_event_stream() {
             return Some(RelayReason::EventStream);
         }

@@ -138,6 +138,12 @@ impl Flow<'_, '_> {
                 self.collected.watch_no_more();
             }
         }
+        if !self.collected.is_whole() && self.left.is_none() {
+            // The worker is silent: what it has said so far goes out, its head too.
+            if let Poll::Ready(failure) = self.responder.poll_idle(cx) {
+                self.client_left(failure);
+            }
+        }
         if !self.collected.is_whole() {
             return Poll::Pending;
         }

@@ -1,8 +1,7 @@
 //! After a worker has agreed to another protocol: bytes both ways until either side ends.
 //!
 //! The permit is held for as long as the tunnel lasts, and that is visible. What a tunnel carries
-//! is
-//! nobody's business here.
+//! is nobody's business here.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -12,7 +11,7 @@ use spillgate_runtime::http::service::{BodySource, Length, Responder};
 
 use crate::collect::Collected;
 use crate::error::ExchangeError;
-use crate::metrics::label::{RelayReason, Stage};
+use crate::metrics::label::Stage;
 
 /// Bytes that one tunnel moves before the others of its shard get their turn.
 const TURN_MAX: usize = 512 * 1024;
@@ -23,7 +22,6 @@ pub(crate) async fn tunnel(
     body: &mut dyn BodySource,
     responder: &mut dyn Responder,
 ) -> Result<(), ExchangeError> {
-    collected.relay = Some(RelayReason::Upgrade);
     let answer = collected.head.get();
     responder.begin(answer.status(), answer.reason(), Length::Absent);
     for field in answer.fields().filter(|field| !field.hop) {
@@ -86,12 +84,8 @@ impl Ends<'_> {
             Poll::Ready(Ok(chunk)) => chunk,
             Poll::Ready(Err(_)) => return Poll::Ready(Ok(0)),
             Poll::Pending => {
-                return match self.responder.poll_send(cx, b"", false) {
-                    Poll::Ready(Err(_)) => {
-                        Poll::Ready(Err(ExchangeError::abandoned(Stage::Deliver)))
-                    }
-                    _ => Poll::Pending,
-                };
+                let gone = self.responder.poll_idle(cx);
+                return gone.map(|_| Err(ExchangeError::abandoned(Stage::Deliver)));
             }
         };
         if chunk.is_empty() {

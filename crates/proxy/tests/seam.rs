@@ -127,6 +127,10 @@ impl Responder for StreamResponder {
         Poll::Ready(Ok(bytes.len()))
     }
 
+    fn poll_idle(&mut self, _cx: &mut Context<'_>) -> Poll<SendFailure> {
+        Poll::Pending
+    }
+
     fn trailer(&mut self, _name: &[u8], _value: &[u8]) {}
 
     fn poll_finish(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), SendFailure>> {

@@ -18,7 +18,7 @@ use super::lend::Lent;
 use super::service::{Length, Responder, SendFailure};
 use crate::clock;
 use crate::deadline::Deadline;
-use crate::net::stream::Stream;
+use crate::net::stream::{PeerState, Stream};
 
 /// Bodies up to this size are copied behind the head: one plain send costs less than a two-piece
 /// one.
@@ -344,6 +344,18 @@ impl Responder for H1Responder<'_> {
             return Poll::Ready(Ok(0));
         }
         self.poll_send_bytes(cx, bytes, last)
+    }
+
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<SendFailure> {
+        self.end_head();
+        if let Poll::Ready(Err(failure)) = self.poll_flush(cx) {
+            return Poll::Ready(failure);
+        }
+        if self.stream.peer_state(cx) != PeerState::Closed {
+            return Poll::Pending;
+        }
+        self.failed = true;
+        Poll::Ready(SendFailure::Left)
     }
 
     fn trailer(&mut self, name: &[u8], value: &[u8]) {

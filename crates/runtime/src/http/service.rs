@@ -129,6 +129,10 @@ pub trait Responder {
         last: bool,
     ) -> Poll<Result<usize, SendFailure>>;
 
+    /// There is nothing to send for now: hand over what was gathered, the head too. Ready only when
+    /// the client has closed the connection altogether; the task is woken when it does.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<SendFailure>;
+
     /// Trailer fields, before the end.
     fn trailer(&mut self, name: &[u8], value: &[u8]);
 

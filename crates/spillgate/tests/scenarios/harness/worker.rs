@@ -7,7 +7,7 @@ use super::config::Config;
 use super::link::Link;
 use super::listening::Listening;
 use super::spillgate::Spillgate;
-use super::wait::PATIENCE;
+use super::wait::{PATIENCE, until};
 
 /// Connections that may wait to be accepted by the test.
 const WAITING_MAX: usize = 1024;
@@ -54,7 +54,19 @@ impl Worker {
         }
     }
 
-    /// Nobody has said anything on any connection (beyond those accepted). Looks, and does not wait.
+    /// The next connection to any of `workers` on which something is said, and whose it is.
+    #[track_caller]
+    pub(crate) fn accept_of(workers: &[&Worker]) -> (usize, Link) {
+        until("a connection to one of the workers", || {
+            let mut links = workers.iter().map(|worker| worker.accepted.try_recv().ok());
+            let (index, link) =
+                (0..).zip(&mut links).find_map(|(index, link)| Some((index, link?)))?;
+            link.is_spoken_on().then_some((index, link))
+        })
+    }
+
+    /// Nobody has said anything on any connection (beyond those accepted). Looks, and does not
+    /// wait.
     #[track_caller]
     pub(crate) fn expect_nobody(&self) {
         for mut link in self.accepted.try_iter() {

@@ -80,7 +80,7 @@ async fn is_healthy(pool: &Pool, worker: WorkerId, kind: ProbeKind) -> bool {
         ProbeKind::Exchange => {
             let path = pool.settings.probe_path.as_deref();
             let answer = ask::ask(&endpoint, path).await;
-            answer.is_ok_and(|status| path.is_none() || status < 500)
+            answer.is_ok_and(|status| path.is_none() || (200..400).contains(&status))
         }
     }
 }

@@ -4,6 +4,7 @@
 //! Spillgate of its own, so they run side by side.
 
 mod basic;
+mod failure;
 mod forwarding;
 mod gate;
 mod harness;

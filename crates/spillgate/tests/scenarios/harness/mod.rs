@@ -34,4 +34,5 @@ pub(crate) use page::workers;
 pub(crate) use port::HeldPort;
 pub(crate) use program::Program;
 pub(crate) use spillgate::Spillgate;
+pub(crate) use wait::until;
 pub(crate) use worker::Worker;

@@ -71,7 +71,8 @@ impl SubAssign for ByteSize {
 
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [(u64, &str); 4] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+        const UNITS: [(u64, &str); 4] =
+            [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
         for (size, unit) in UNITS {
             if self.0 >= size && self.0.is_multiple_of(size) {
                 return write!(f, "{}{unit}", self.0 / size);
@@ -132,7 +133,14 @@ mod tests {
 
     #[test]
     fn sizes_are_shown_in_the_largest_exact_unit() {
-        for (bytes, shown) in [(0, "0B"), (1023, "1023B"), (1024, "1KiB"), (1536, "1536B"), (65536, "64KiB"), (1 << 20, "1MiB")] {
+        for (bytes, shown) in [
+            (0, "0B"),
+            (1023, "1023B"),
+            (1024, "1KiB"),
+            (1536, "1536B"),
+            (65536, "64KiB"),
+            (1 << 20, "1MiB"),
+        ] {
             assert_eq!(ByteSize::from_bytes(bytes).to_string(), shown);
         }
     }

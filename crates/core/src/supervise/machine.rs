@@ -8,7 +8,8 @@ use crate::gate::Change;
 use crate::id::WorkerId;
 use crate::time::{Duration, Instant};
 
-use super::message::{Event, Exit, Input, Output, ProcessId, Signal, StallReason};
+use super::ladder::Ending;
+use super::message::{Event, Exit, Input, Output, ProcessId, StallReason};
 use super::process::{Phase, Process};
 use super::roll::Roll;
 use super::settings::Settings;
@@ -23,14 +24,14 @@ pub struct Supervisor {
     pub(super) roll: Option<Roll>,
     /// A restart was asked for while one was running.
     pub(super) roll_again: bool,
-    mode: Mode,
+    pub(super) mode: Mode,
     outputs: VecDeque<Output>,
     /// The latest moment heard of: time never goes back here.
     now: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+pub(super) enum Mode {
     /// Before [`Input::Start`].
     New,
     Running,
@@ -266,7 +267,7 @@ impl Supervisor {
         if role == Role::Main {
             self.tell(index, Change::Down);
         }
-        self.end(index, role, self.settings.stall_stop_time_max, false, now);
+        self.end(index, role, Ending::unasked(self.settings.stall_stop_time_max), now);
     }
 
     /// Look at one process, whose moment may have come.
@@ -278,7 +279,7 @@ impl Supervisor {
         match process.phase {
             Phase::Starting { .. } => {
                 self.push(Output::Event(Event::ReadyLate(process.id)));
-                self.end(index, role, self.settings.stop_time_max, false, now);
+                self.end(index, role, Ending::unasked(self.settings.stop_time_max), now);
             }
             Phase::Ready => {
                 let reason = StallReason::Heartbeat(process.beat_age(now));
@@ -288,40 +289,10 @@ impl Supervisor {
                 if role == Role::Main {
                     self.tell(index, Change::Down);
                 }
-                self.end(index, role, self.settings.stop_time_max, false, now);
+                self.end(index, role, Ending::unasked(self.settings.stop_time_max), now);
             }
             Phase::Stopping { .. } => self.kill(index, role, now),
         }
-    }
-
-    /// Begin the ladder: SIGTERM here, SIGKILL after `grace`. A ladder that has begun goes on, at
-    /// most hastened.
-    pub(super) fn end(
-        &mut self,
-        index: usize,
-        role: Role,
-        grace: Duration,
-        asked: bool,
-        now: Instant,
-    ) {
-        let Some(process) = self.workers[index].place(role) else { return };
-        process.asked |= asked;
-        if let Phase::Stopping { kill_at } = &mut process.phase {
-            *kill_at = kill_at.map(|at| at.min(now + grace));
-            return;
-        }
-        process.enter(Phase::Stopping { kill_at: Some(now + grace) }, now);
-        let id = process.id;
-        self.push(Output::Signal { process: id, signal: Signal::Term });
-    }
-
-    /// The end of the ladder.
-    fn kill(&mut self, index: usize, role: Role, now: Instant) {
-        let Some(process) = self.workers[index].place(role) else { return };
-        process.enter(Phase::Stopping { kill_at: None }, now);
-        let id = process.id;
-        self.push(Output::Event(Event::StopLate(id)));
-        self.push(Output::Signal { process: id, signal: Signal::Kill });
     }
 
     /// Tell the gate, unless it knows.
@@ -333,42 +304,6 @@ impl Supervisor {
         worker.told = change;
         let output = Output::Member { worker: worker.id, change };
         self.push(output);
-    }
-
-    fn stop(&mut self, now: Instant) {
-        match self.mode {
-            Mode::New | Mode::Running => self.stop_first(now),
-            Mode::Stopping { .. } => self.stop_again(now),
-            Mode::Stopped => {}
-        }
-    }
-
-    fn stop_first(&mut self, now: Instant) {
-        self.fail_roll_for_stop();
-        let grace = self.settings.stop_time_max;
-        // The ladder, and as long again for the kernel to clear away what was killed.
-        self.mode = Mode::Stopping { until: now + grace.saturating_mul(2) };
-        for index in 0..self.workers.len() {
-            self.workers[index].start_at = None;
-            if self.workers[index].told == Change::Ready {
-                self.tell(index, Change::Drain);
-            }
-            for role in Role::ALL {
-                self.end(index, role, grace, true, now);
-            }
-        }
-    }
-
-    fn stop_again(&mut self, now: Instant) {
-        for index in 0..self.workers.len() {
-            for role in Role::ALL {
-                let process = *self.workers[index].place(role);
-                if process.is_some_and(|process| process.phase != Phase::Stopping { kill_at: None })
-                {
-                    self.kill(index, role, now);
-                }
-            }
-        }
     }
 
     /// Do what has become due: go on with a restart, start what is to be started, and say when all
@@ -396,14 +331,5 @@ impl Supervisor {
             let process = worker.begin(Role::Main, &self.settings, now);
             self.outputs.push_back(Output::Spawn { process: process.id, side: process.side });
         }
-    }
-
-    fn finish_stop(&mut self, overdue: bool) {
-        let left: usize = self.workers.iter().map(|worker| worker.processes().count()).sum();
-        if left > 0 && !overdue {
-            return;
-        }
-        self.mode = Mode::Stopped;
-        self.push(Output::AllStopped { left: u32::try_from(left).unwrap_or(u32::MAX) });
     }
 }

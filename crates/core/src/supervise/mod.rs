@@ -13,6 +13,7 @@
 //! worker is switched to its next process only when no exchange runs in the one in use, or that one
 //! has ended; two living processes of a worker never share an address.
 
+mod ladder;
 mod machine;
 mod message;
 mod process;

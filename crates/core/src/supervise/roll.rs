@@ -9,8 +9,10 @@
 //! rolling on would take the release that does not start to every worker.
 
 use crate::gate::Change;
+use crate::id::WorkerId;
 use crate::time::{Duration, Instant};
 
+use super::ladder::Ending;
 use super::machine::Supervisor;
 use super::message::{Event, Output, RestartError};
 use super::process::Phase;
@@ -86,7 +88,7 @@ impl Supervisor {
         self.roll = Some(Roll { index: 0, step: Step::Waiting });
     }
 
-    pub(super) fn note_drained(&mut self, worker: crate::id::WorkerId) {
+    pub(super) fn note_drained(&mut self, worker: WorkerId) {
         let Some(roll) = &mut self.roll else { return };
         if self.workers.get(roll.index).is_none_or(|turn| turn.id != worker) {
             return;
@@ -153,7 +155,7 @@ impl Supervisor {
         self.roll_again = false;
         let worker = self.workers[index].id;
         self.push(Output::Event(Event::RestartFailed { worker, error }));
-        self.end(index, Role::Next, self.settings.stop_time_max, true, now);
+        self.end(index, Role::Next, Ending::asked(self.settings.stop_time_max), now);
         if self.workers[index].main_is_ready() {
             self.tell(index, Change::Ready);
         }
@@ -227,7 +229,7 @@ impl Supervisor {
         }
         let worker = self.workers[index].id;
         self.push(Output::Event(Event::DrainLate(worker)));
-        self.end(index, Role::Main, self.settings.stop_time_max, true, now);
+        self.end(index, Role::Main, Ending::asked(self.settings.stop_time_max), now);
         Progress::To(Step::Draining { until: None, drained })
     }
 
@@ -274,6 +276,6 @@ impl Supervisor {
         self.push(Output::Endpoint(next.id));
         self.tell(index, Change::Ready);
         self.push(Output::Event(Event::RestartSwitched(id)));
-        self.end(index, Role::Old, self.settings.stop_time_max, true, now);
+        self.end(index, Role::Old, Ending::asked(self.settings.stop_time_max), now);
     }
 }

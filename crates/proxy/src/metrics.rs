@@ -15,8 +15,8 @@ pub mod table;
 use spillgate_runtime::metrics::{Counter, Counters, Histogram, SharedCounter};
 
 use label::{
-    CloseReason, ConnectKind, FailReason, IdleEnd, RefuseReason, RelayReason, RetryKind,
-    ShedReason, Stage, StatusClass,
+    CloseReason, ConnectKind, FailReason, IdleEnd, PauseReason, RefuseReason, RelayReason,
+    RetryKind, ShedReason, Stage, StatusClass,
 };
 
 /// The cells of one shard. Shared with the scrape by `Arc`; written by that shard alone.
@@ -39,6 +39,8 @@ pub struct ShardMetrics {
 pub struct ListenerMetrics {
     /// Client connections accepted. Those open now are these less the closed ones.
     pub accepted: Counter,
+    /// Times that accepting paused for a moment, by what was short.
+    pub pauses: Counters<PauseReason>,
     /// Client connections closed, by reason.
     pub closed: Counters<CloseReason>,
 }

@@ -16,10 +16,11 @@ use std::task::Poll;
 use spillgate_core::time::{Duration, Instant};
 use spillgate_runtime::drive::{self, Notify};
 use spillgate_runtime::http::server::{self, End, Shared, Stopping};
+use spillgate_runtime::metrics::LabelSet;
 use spillgate_runtime::net::listen::{Accepted, Listener};
 use spillgate_runtime::{clock, events, shard as threads};
 
-use crate::metrics::label::CloseReason;
+use crate::metrics::label::{CloseReason, PauseReason};
 use crate::pool::Mailboxes;
 use crate::shard::{Shard, ShardMessage};
 
@@ -53,9 +54,15 @@ impl Connections {
         self.open[listener].load(Ordering::Relaxed)
     }
 
-    fn has_room(&self, listener: usize) -> bool {
-        self.open(listener) < self.open_max[listener]
-            && self.total.load(Ordering::Relaxed) < self.total_max
+    /// May one more be accepted?
+    fn room(&self, listener: usize) -> Result<(), PauseReason> {
+        if self.open(listener) >= self.open_max[listener] {
+            return Err(PauseReason::Connections);
+        }
+        if self.total.load(Ordering::Relaxed) >= self.total_max {
+            return Err(PauseReason::Descriptors);
+        }
+        Ok(())
     }
 
     fn opened(&self, listener: usize) {
@@ -170,10 +177,8 @@ struct Accepting {
 impl Accepting {
     async fn run(self) {
         while !self.shared.stopping.is_on() {
-            if !self.connections.has_room(self.index) {
-                let name = &self.shared.settings.name;
-                events::warn("listener", format_args!("{name}: no room for another connection"));
-                threads::sleep_until(clock::now() + PAUSE).await;
+            if let Err(reason) = self.connections.room(self.index) {
+                self.pause(reason).await;
                 continue;
             }
             let accepted = drive::select! {
@@ -182,13 +187,18 @@ impl Accepting {
             };
             match accepted {
                 Ok(accepted) => self.serve(accepted),
-                Err(error) => {
-                    events::warn("listener", format_args!("accepting pauses: {error}"));
-                    threads::sleep_until(clock::now() + PAUSE).await;
-                }
+                Err(_) => self.pause(PauseReason::Descriptors).await,
             }
         }
         self.accept_rest().await;
+    }
+
+    /// What has come waits in the kernel's queue until something is free.
+    async fn pause(&self, reason: PauseReason) {
+        self.shard.metrics.listeners[self.index].pauses.increment(reason);
+        let (name, word) = (&self.shared.settings.name, reason.name());
+        events::warn("listener", format_args!("{name}: accepting pauses, no {word} left"));
+        threads::sleep_until(clock::now() + PAUSE).await;
     }
 
     /// What the kernel has completed already is served before the socket closes.
@@ -244,6 +254,9 @@ impl Counted {
             End::Answered => CloseReason::Answered,
             End::Idle => CloseReason::Idle,
             End::HeadTimeout => CloseReason::HeadTimeout,
+            End::BodyRate => CloseReason::BodyRate,
+            End::SendRate => CloseReason::SendRate,
+            End::Tunnel => CloseReason::Tunnel,
             End::BadInput => CloseReason::BadInput,
             End::ProxyHeader => CloseReason::ProxyHeader,
             End::Broken => CloseReason::Broken,

@@ -414,6 +414,30 @@ impl LabelSet for IdleEnd {
     }
 }
 
+/// Why accepting pauses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PauseReason {
+    /// The listener has `connections_max` connections.
+    Connections,
+    /// The process has no descriptor left for another.
+    Descriptors,
+}
+
+impl LabelSet for PauseReason {
+    const ALL: &'static [Self] = &[PauseReason::Connections, PauseReason::Descriptors];
+
+    fn index(self) -> usize {
+        self as usize
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            PauseReason::Connections => "connections",
+            PauseReason::Descriptors => "descriptors",
+        }
+    }
+}
+
 /// Why a client connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
@@ -506,6 +530,7 @@ mod tests {
         check::<RelayReason>();
         check::<ConnectKind>();
         check::<IdleEnd>();
+        check::<PauseReason>();
         check::<CloseReason>();
     }
 }

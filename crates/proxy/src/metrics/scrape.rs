@@ -179,7 +179,8 @@ fn workers(reading: &Reading<'_>) -> Vec<Family> {
 
 fn connections(reading: &Reading<'_>) -> Vec<Family> {
     vec![
-        reading.closed(),
+        reading.by_listener_member(&table::PAUSES, |cells| &cells.pauses),
+        reading.by_listener_member(&table::CLOSED, |cells| &cells.closed),
         reading.by_listener(&table::ACCEPTED, |cells| cells.accepted.value()),
         reading.by_listener(&table::OPEN, open_of),
         reading.by_shard(&table::SHARD_OPEN, connections_of),
@@ -318,18 +319,22 @@ impl Reading<'_> {
         Family { described, samples }
     }
 
-    fn closed(&self) -> Family {
+    fn by_listener_member<S: LabelSet>(
+        &self,
+        described: &'static Described,
+        of: fn(&ListenerMetrics) -> &Counters<S>,
+    ) -> Family {
         let samples = self
             .listeners
             .iter()
             .enumerate()
             .flat_map(|(index, name)| {
-                by_member(self.listener(index).map(|cells| &cells.closed))
+                by_member(self.listener(index).map(of))
                     .into_iter()
                     .map(move |(reason, count)| whole([name.as_str(), reason], count))
             })
             .collect();
-        Family { described: &table::CLOSED, samples }
+        Family { described, samples }
     }
 
     fn by_shard(&self, described: &'static Described, of: fn(&ShardMetrics) -> u64) -> Family {

@@ -6,8 +6,8 @@
 use spillgate_runtime::metrics::{Described, Kind, Label, Unit, Values, names};
 
 use super::label::{
-    CloseReason, ConnectKind, FailReason, IdleEnd, RefuseReason, RelayReason, RetryKind,
-    ShedReason, Stage, StatusClass,
+    CloseReason, ConnectKind, FailReason, IdleEnd, PauseReason, RefuseReason, RelayReason,
+    RetryKind, ShedReason, Stage, StatusClass,
 };
 
 /// Every metric of the proxy, in the order of the manual.
@@ -40,6 +40,7 @@ pub static ALL: &[&Described] = &[
     &CONNECTS,
     &IDLE_CLOSED,
     &ACCEPTED,
+    &PAUSES,
     &CLOSED,
     &OPEN,
     &SHARD_OPEN,
@@ -210,6 +211,11 @@ pub(super) static IDLE_CLOSED: Described = counter(
 );
 pub(super) static ACCEPTED: Described =
     counter("spillgate_connections_accepted_total", &[LISTENER], "Client connections accepted");
+pub(super) static PAUSES: Described = counter(
+    "spillgate_accept_pauses_total",
+    &[LISTENER, closed("reason", names::<PauseReason>)],
+    "Times that accepting paused for 20 ms because nothing was left for another connection",
+);
 pub(super) static CLOSED: Described = counter(
     "spillgate_connections_closed_total",
     &[LISTENER, closed("reason", names::<CloseReason>)],

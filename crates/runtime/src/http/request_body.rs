@@ -36,6 +36,8 @@ pub(super) struct H1Body<'c> {
     pub(super) half_close: HalfClose,
     pub(super) rate: BodyRate,
     pub(super) progress: Progress,
+    /// The client was cut off because it sends too slowly.
+    pub(super) slow: bool,
     /// The part of `100 Continue` that is still to be sent.
     pub(super) to_continue: &'static [u8],
 }
@@ -68,6 +70,7 @@ impl<'c> H1Body<'c> {
             half_close: HalfClose::Abandon,
             rate: BodyRate { min: ByteSize::ZERO, grace: Duration::ZERO },
             progress: Progress::default(),
+            slow: false,
             to_continue: b"",
         }
     }
@@ -105,6 +108,7 @@ impl<'c> H1Body<'c> {
         }
         let wanted = self.rate.min.as_bytes().saturating_mul(self.rate.grace.as_secs().max(1));
         if self.progress.bytes < wanted {
+            self.slow = true;
             return Poll::Ready(BodyFailure::Slow);
         }
         self.progress.bytes = 0;

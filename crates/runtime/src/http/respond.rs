@@ -58,6 +58,8 @@ pub(super) struct H1Responder<'c> {
     finished: bool,
     close: bool,
     failed: bool,
+    slow: bool,
+    switched: bool,
     sent: u64,
     /// Bytes sent since the limit in `deadline` was set.
     sent_in_window: u64,
@@ -96,6 +98,8 @@ impl<'c> H1Responder<'c> {
             finished: false,
             close: !wanted.keep_alive,
             failed: false,
+            slow: false,
+            switched: false,
             sent: 0,
             sent_in_window: 0,
             waiting: false,
@@ -110,6 +114,16 @@ impl<'c> H1Responder<'c> {
     /// Must the connection close now?
     pub(super) fn must_close(&self) -> bool {
         self.close || !self.is_complete()
+    }
+
+    /// Was the client cut off because it reads too slowly?
+    pub(super) fn was_slow(&self) -> bool {
+        self.slow
+    }
+
+    /// Did the connection become a tunnel?
+    pub(super) fn is_switched(&self) -> bool {
+        self.switched
     }
 
     /// Did the response begin?
@@ -174,6 +188,7 @@ impl<'c> H1Responder<'c> {
         let wanted = self.rate.min.as_bytes().saturating_mul(self.rate.grace.as_secs().max(1));
         if self.sent_in_window < wanted {
             self.failed = true;
+            self.slow = true;
             return Poll::Ready(Err(SendFailure::Slow));
         }
         self.sent_in_window = 0;
@@ -398,6 +413,7 @@ impl Responder for H1Responder<'_> {
         encode::field(&mut self.out, b"Upgrade", protocol);
         self.out.extend_from_slice(b"\r\n");
         self.begun = true;
+        self.switched = true;
         self.close = true;
         self.framing = OutFraming::UntilClose;
     }

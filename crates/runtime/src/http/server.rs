@@ -76,6 +76,12 @@ pub enum End {
     Idle,
     /// A head took longer than `head_time_max`.
     HeadTimeout,
+    /// A body came slower than `body_rate_min`.
+    BodyRate,
+    /// The client read slower than `send_rate_min`.
+    SendRate,
+    /// Its tunnel ended.
+    Tunnel,
     /// It sent something that HTTP does not allow.
     BadInput,
     /// Its PROXY header is missing, broken, or from someone who is not trusted.
@@ -160,9 +166,9 @@ pub async fn serve<S: Service>(
         };
         match more {
             After::Next => {}
-            After::Linger => {
+            After::Linger(end) => {
                 connection.linger().await;
-                return End::Answered;
+                return end;
             }
             After::Close(end) => return end,
         }
@@ -187,7 +193,7 @@ enum Next {
 
 enum After {
     Next,
-    Linger,
+    Linger(End),
     Close(End),
 }
 
@@ -316,22 +322,26 @@ impl<S: Service> Connection<S> {
         let request =
             Request { head: &head, body: &mut body, client: &self.client, started: self.started };
         self.shared.service.exchange(request, &mut responder).await;
-        let unread = !body.is_done();
+        let (unread, slow_body) = (!body.is_done(), body.slow);
+        if responder.is_switched() {
+            return After::Close(End::Tunnel);
+        }
         if responder.is_broken() {
             if responder.must_reset() {
                 self.stream.reset_on_close();
             }
-            return After::Close(End::Broken);
+            return After::Close(if responder.was_slow() { End::SendRate } else { End::Broken });
         }
         if !responder.has_begun() {
             return After::Close(End::Abandoned);
         }
         if unread {
-            return After::Linger;
+            return After::Linger(if slow_body { End::BodyRate } else { End::Answered });
         }
         if responder.must_close() {
             let pipelined = !self.inbound.bytes().is_empty();
-            return if pipelined { After::Linger } else { After::Close(End::Answered) };
+            let end = if stopping { End::Stopping } else { End::Answered };
+            return if pipelined { After::Linger(end) } else { After::Close(end) };
         }
         After::Next
     }

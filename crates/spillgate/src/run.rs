@@ -1,4 +1,5 @@
-//! How the parts are joined: from a checked configuration to a serving process, and back to nothing.
+//! How the parts are joined: from a checked configuration to a serving process, and back to
+//! nothing.
 //!
 //! Order matters twice. At start everything that can fail for a reason outside of us (an address in
 //! use, a folder that is missing) comes before the first worker is started. At stop the listeners

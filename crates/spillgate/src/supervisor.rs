@@ -18,13 +18,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use spillgate_core::gate::Change;
 use spillgate_core::id::WorkerId;
-use spillgate_core::supervise::{Exit, ProcessState, RestartError, Supervisor, View};
-use spillgate_core::time::Instant;
-use spillgate_core::units::ByteSize;
+use spillgate_core::supervise::{RestartError, Supervisor, View};
 use spillgate_proxy::settings::CommandSettings;
 use spillgate_runtime::drive::{ControlHandle, Notify, Sender, channel, oneshot};
 use spillgate_runtime::http::settings::Endpoint;
-use spillgate_runtime::process::{Guard, Processes, WorkerOutput, memory_of};
+use spillgate_runtime::process::{Guard, Processes, WorkerOutput};
 
 use address::Addresses;
 use shell::{Command, Shell};
@@ -152,47 +150,8 @@ impl SupervisorHandle {
         wait.await.unwrap_or(0)
     }
 
-    /// The workers, by id. Reads a small file of the system for each.
-    pub(crate) fn status(&self) -> Vec<WorkerProcessView> {
-        let view = self.view();
-        view.workers
-            .iter()
-            .map(|worker| WorkerProcessView {
-                id: worker.id,
-                pid: worker.pid,
-                state: worker.state,
-                since: worker.since,
-                restarts: worker.ends,
-                last_exit: worker.last_exit,
-                start_at: worker.start_at,
-                memory: worker.pid.and_then(memory_of),
-            })
-            .collect()
-    }
-
     /// The machine's own picture, with the restart under way.
     pub(crate) fn view(&self) -> View {
         self.shared.view.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
-}
-
-/// One worker's process, for the dashboard and `ctl status`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WorkerProcessView {
-    /// Its worker.
-    pub(crate) id: WorkerId,
-    /// The process in use; none: there is none.
-    pub(crate) pid: Option<u32>,
-    /// What it is doing.
-    pub(crate) state: ProcessState,
-    /// Since when.
-    pub(crate) since: Instant,
-    /// How often it was replaced without being asked to.
-    pub(crate) restarts: u32,
-    /// How its last process ended.
-    pub(crate) last_exit: Option<Exit>,
-    /// When the next one starts, while there is none.
-    pub(crate) start_at: Option<Instant>,
-    /// Resident memory of its process (not of those that it started).
-    pub(crate) memory: Option<ByteSize>,
 }

@@ -56,7 +56,8 @@ impl WorkersOfPools {
 
     /// Stop all workers that are ours, all pools at the same time, and wait for their end.
     pub(crate) async fn stop(&self) {
-        // Told first, waited for afterwards, so that the slowest pool sets the time and not the sum.
+        // Told first, waited for afterwards, so that the slowest pool sets the time and not the
+        // sum.
         let mut stops: Vec<_> =
             self.supervisors.iter().flatten().map(|handle| Box::pin(handle.stop())).collect();
         std::future::poll_fn(|cx| {

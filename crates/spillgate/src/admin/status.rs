@@ -16,6 +16,7 @@ use spillgate_proxy::active::Doing;
 use spillgate_proxy::metrics::label::Stage;
 use spillgate_proxy::metrics::scrape::{BudgetReading, PoolSums};
 use spillgate_runtime::metrics::LabelSet;
+use spillgate_runtime::process::memory_of;
 
 /// Waiting exchanges that are listed for each pool: the oldest ones.
 const WAITING_SHOWN: usize = 5;
@@ -37,6 +38,13 @@ pub(crate) struct Status {
     pub(crate) pools: Vec<PoolStatus>,
     /// Exchanges that belong to no pool: refused before their route was known, or fixed replies.
     pub(crate) poolless: EndStatus,
+}
+
+impl Status {
+    /// The picture as `/status` sends it; none when it is something else.
+    pub(crate) fn from_json(json: &[u8]) -> Option<Status> {
+        serde_json::from_slice(json).ok()
+    }
 }
 
 /// One listener.
@@ -174,6 +182,8 @@ pub(crate) struct WorkerStatus {
     pub(crate) pid: Option<u32>,
     /// Ends of its processes that nobody had asked for; none: they are not ours.
     pub(crate) restarts: Option<u32>,
+    /// Resident memory of that process, in bytes.
+    pub(crate) memory: Option<u64>,
     /// Its exchanges.
     pub(crate) doing: Vec<DoingStatus>,
 }
@@ -317,6 +327,9 @@ fn worker_from_view(parts: &PoolParts<'_>, worker: &WorkerView) -> WorkerStatus 
         process: process.map(|process| process.state.word().to_owned()),
         pid: process.and_then(|process| process.pid),
         restarts: process.map(|process| process.ends),
+        memory: process
+            .and_then(|process| memory_of(process.pid?))
+            .map(spillgate_core::units::ByteSize::as_bytes),
         doing: doing.into_iter().map(|doing| doing_at(doing, parts.now)).collect(),
     }
 }

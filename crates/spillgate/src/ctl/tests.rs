@@ -28,6 +28,7 @@ fn worker(id: u32) -> WorkerStatus {
         process: Some("ready".to_owned()),
         pid: (id == 0).then_some(4711),
         restarts: Some(0),
+        memory: Some(40 << 20),
         doing: vec![DoingStatus {
             id: 1,
             method: "GET".to_owned(),

@@ -192,7 +192,11 @@ impl<'s, 'r> Record<'s, 'r> {
     pub(crate) fn end(mut self, outcome: Result<(), ExchangeError>) {
         let now = clock::now();
         self.ended = true;
-        let end = match &outcome {
+        self.count_and_write(&outcome, now);
+    }
+
+    fn count_and_write(&self, outcome: &Result<(), ExchangeError>, now: Instant) {
+        let end = match outcome {
             Ok(()) => End::Success(StatusClass::of(self.status)),
             Err(error) => match &error.kind {
                 Kind::Shed(reason, _) => End::Shed(*reason),
@@ -202,9 +206,9 @@ impl<'s, 'r> Record<'s, 'r> {
             },
         };
         self.count(end, now);
-        if let Some(log) = &self.shard.log {
-            let log = &mut *log.borrow_mut();
-            self.write(log, end, outcome.as_ref().err(), now);
+        // A panic may have cut off the writing of another record: then that log is not to be had.
+        if let Some(Ok(mut log)) = self.shard.log.as_ref().map(|log| log.try_borrow_mut()) {
+            self.write(&mut log, end, outcome.as_ref().err(), now);
         }
     }
 
@@ -321,7 +325,8 @@ impl Drop for Record<'_, '_> {
         self.shard.active.borrow_mut().end(self.place);
         if !self.ended {
             // Cut off in the middle: by a panic, or by the end of the drain.
-            self.count(End::Failed(FailReason::Internal), clock::now());
+            let cut_off = Err(ExchangeError::failed(Stage::Record, FailReason::Internal));
+            self.count_and_write(&cut_off, clock::now());
         }
     }
 }

@@ -30,6 +30,9 @@ const TICK: Duration = Duration::from_millis(200);
 /// How long accepting pauses when something is short.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// What exchanges get that were shed at the end of the drain, to be told so.
+const LAST_REPLIES: Duration = Duration::from_millis(100);
+
 /// How many client connections are open, and may be. Shared by all shards.
 #[derive(Debug)]
 pub struct Connections {
@@ -117,8 +120,14 @@ pub async fn run(
     stopping.begin();
     stop.notify_waiters();
     let last = clock::now() + shard.settings.drain_time_max;
-    while open.get() > 0 && clock::now() < last {
+    // Each listener holds a handle of the stop until it has accepted what the kernel had completed.
+    let is_busy = || open.get() > 0 || Rc::strong_count(&stop) > 1;
+    while is_busy() && clock::now() < last {
         serve_messages(&shard, mailbox, Some(clock::now() + PAUSE)).await;
+    }
+    if open.get() > 0 {
+        shard.shed_waiting();
+        serve_messages(&shard, mailbox, Some(clock::now() + LAST_REPLIES)).await;
     }
     if open.get() > 0 {
         let count = open.get();

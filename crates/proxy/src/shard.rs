@@ -164,6 +164,13 @@ impl Shard {
         self.tell(pool, Input::Return(returned), clock::now());
     }
 
+    /// The drain has taken too long: who waits is told so, and so is who comes.
+    pub(crate) fn shed_waiting(&self) {
+        for pool in 0..self.pools.len() {
+            self.tell(pool, Input::Drain, clock::now());
+        }
+    }
+
     /// Close idle connections to workers that are too old or closed by their worker.
     pub fn sweep_idle(&self, now: Instant) {
         for (index, pool) in self.pools.iter().enumerate() {

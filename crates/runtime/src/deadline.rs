@@ -61,6 +61,14 @@ impl Deadline {
         TABLE.with_borrow_mut(|table| table.entries[self.index as usize].at = at);
     }
 
+    /// Let it pass at `at` unless it does so before.
+    pub fn shorten(&self, at: Instant) {
+        TABLE.with_borrow_mut(|table| {
+            let entry = &mut table.entries[self.index as usize];
+            entry.at = entry.at.min(at);
+        });
+    }
+
     /// Take it out of force.
     pub fn clear(&self) {
         self.set(Instant::FAR_FUTURE);
@@ -136,6 +144,13 @@ mod tests {
         assert!(limit.poll_passed(&mut cx).is_ready());
         limit.clear();
         assert!(limit.poll_passed(&mut cx).is_pending());
+        for at in [300, 200, 400] {
+            limit.shorten(Instant::from_millis(at));
+        }
+        sweep(Instant::from_millis(199));
+        assert!(limit.poll_passed(&mut cx).is_pending());
+        sweep(Instant::from_millis(200));
+        assert!(limit.poll_passed(&mut cx).is_ready());
     }
 
     #[test]

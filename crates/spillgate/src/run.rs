@@ -60,28 +60,51 @@ pub(crate) fn run(config: Config) -> anyhow::Result<ExitCode> {
     serving.start()?;
     observer.set_ready();
 
-    let code = control.block_on(wait_for_stop(&mut wishes, &serving, &stop));
-    if code == ExitCode::SUCCESS {
+    let code = control.block_on(async {
+        wait_for_stop(&mut wishes, &serving, &stop).await?;
         observer.set_stopping();
-        control.block_on(drive::sleep_until(clock::now() + serving.settings.stop_delay));
-        serving.finish();
+        drive::select! {
+            () = stop_in_order(&mut serving, &workers) => Ok(()),
+            () = wait_for_stop_now(&mut wishes) => Err(StopNow),
+        }
+    });
+    if code == Err(StopNow) {
+        control.block_on(workers.kill());
     }
-    control.block_on(workers.stop());
     surroundings.output.flush(OUTPUT_GRACE);
     serving.close_log();
-    Ok(code)
+    Ok(if code.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Wait until somebody wants us to stop: gracefully (success) or at once.
-async fn wait_for_stop(wishes: &mut Wishes, serving: &Serving, stop: &drive::Notify) -> ExitCode {
+/// Somebody wants us to stop at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct StopNow;
+
+/// Balancers first, then the listeners and the exchanges, then the workers.
+async fn stop_in_order(serving: &mut Serving, workers: &WorkersOfPools) {
+    drive::sleep_until(clock::now() + serving.settings.stop_delay).await;
+    serving.finish().await;
+    workers.stop().await;
+}
+
+async fn wait_for_stop_now(wishes: &mut Wishes) {
+    while wishes.next().await != Wish::StopNow {}
+}
+
+/// Wait until somebody wants us to stop: gracefully, or (in error) at once.
+async fn wait_for_stop(
+    wishes: &mut Wishes,
+    serving: &Serving,
+    stop: &drive::Notify,
+) -> Result<(), StopNow> {
     loop {
         let wish = drive::select! {
             wish = wishes.next() => wish,
             () = stop.notified() => Wish::Stop,
         };
         match wish {
-            Wish::Stop => return ExitCode::SUCCESS,
-            Wish::StopNow => return ExitCode::FAILURE,
+            Wish::Stop => return Ok(()),
+            Wish::StopNow => return Err(StopNow),
             Wish::Reopen => serving.reopen_log(),
             Wish::Reload => {
                 events::warn("signal", "the file is read at start only: restart to change it");

@@ -16,10 +16,14 @@ use spillgate_proxy::shard::{Parts, Shard, ShardMessage};
 use spillgate_runtime::buffer::{Storage, StorageSettings};
 use spillgate_runtime::events::{self, AccessLog, Destination};
 use spillgate_runtime::net::listen;
-use spillgate_runtime::{clock, descriptors, shard, spill};
+use spillgate_runtime::{clock, descriptors, drive, shard, spill};
 
 /// Longest time that the last access records may take.
 const LOG_GRACE: Duration = Duration::from_secs(2);
+
+/// Time between two looks at shards that are to end.
+const END_LOOK_INTERVAL: spillgate_core::time::Duration =
+    spillgate_core::time::Duration::from_millis(5);
 
 /// The serving side.
 pub(crate) struct Serving {
@@ -103,11 +107,14 @@ impl Serving {
         Ok(())
     }
 
-    /// Accept what has come, finish what runs and waits, end.
-    pub(crate) fn finish(&mut self) {
+    /// Accept what has come, finish what runs and waits, end. Can be given up at any time.
+    pub(crate) async fn finish(&mut self) {
         let begun = clock::now();
         for mailbox in &self.mailboxes.shards {
             mailbox.send(ShardMessage::Stop);
+        }
+        while !self.shards.iter().all(JoinHandle::is_finished) {
+            drive::sleep_until(clock::now() + END_LOOK_INTERVAL).await;
         }
         for shard in self.shards.drain(..) {
             if shard.join().is_err() {

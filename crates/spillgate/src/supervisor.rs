@@ -150,6 +150,15 @@ impl SupervisorHandle {
         wait.await.unwrap_or(0)
     }
 
+    /// Kill all processes and wait until they have ended.
+    pub(crate) async fn kill(&self) {
+        let (asked, _) = oneshot::channel();
+        if self.commands.send(Command::Stop(asked)).await.is_ok() {
+            // Said for the second time, it means at once.
+            self.stop().await;
+        }
+    }
+
     /// The machine's own picture, with the restart under way.
     pub(crate) fn view(&self) -> View {
         self.shared.view.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -2,6 +2,7 @@
 //! and supervised. Also the ear for what the gates tell of them.
 
 use std::sync::Arc;
+use std::task::Poll;
 
 use anyhow::Context;
 use spillgate_core::gate::Change;
@@ -56,16 +57,24 @@ impl WorkersOfPools {
 
     /// Stop all workers that are ours, all pools at the same time, and wait for their end.
     pub(crate) async fn stop(&self) {
-        // Told first, waited for afterwards, so that the slowest pool sets the time and not the
-        // sum.
-        let mut stops: Vec<_> =
-            self.supervisors.iter().flatten().map(|handle| Box::pin(handle.stop())).collect();
-        std::future::poll_fn(|cx| {
-            stops.retain_mut(|stop| stop.as_mut().poll(cx).is_pending());
-            if stops.is_empty() { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
-        })
-        .await;
+        let handles = self.supervisors.iter().flatten();
+        all(handles.map(|handle| async { _ = handle.stop().await })).await;
     }
+
+    /// Kill all workers that are ours, and wait for their end.
+    pub(crate) async fn kill(&self) {
+        all(self.supervisors.iter().flatten().map(SupervisorHandle::kill)).await;
+    }
+}
+
+/// Wait for all of them together, so that the slowest pool sets the time and not the sum.
+async fn all(ends: impl Iterator<Item = impl Future<Output = ()>>) {
+    let mut ends: Vec<_> = ends.map(Box::pin).collect();
+    std::future::poll_fn(|cx| {
+        ends.retain_mut(|end| end.as_mut().poll(cx).is_pending());
+        if ends.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }
 
 /// Tell the gate of the workers that others have started.

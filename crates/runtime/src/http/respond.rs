@@ -15,6 +15,7 @@ use spillgate_core::units::ByteSize;
 use spillgate_wire::http1::encode;
 
 use super::lend::Lent;
+use super::server::Stopping;
 use super::service::{Length, Responder, SendFailure};
 use crate::clock;
 use crate::deadline::Deadline;
@@ -47,6 +48,7 @@ pub(super) struct H1Responder<'c> {
     deadline: &'c Deadline,
     rate: SendRate,
     wanted: Wanted,
+    stopping: &'c Stopping,
     out: Lent<Vec<u8>>,
     /// How much of `out` is sent.
     flushed: usize,
@@ -83,12 +85,14 @@ impl<'c> H1Responder<'c> {
         deadline: &'c Deadline,
         rate: SendRate,
         wanted: Wanted,
+        stopping: &'c Stopping,
     ) -> Self {
         H1Responder {
             stream,
             deadline,
             rate,
             wanted,
+            stopping,
             out: Lent::take(),
             flushed: 0,
             framing: OutFraming::Nothing,
@@ -203,6 +207,8 @@ impl<'c> H1Responder<'c> {
             return;
         }
         self.begun = true;
+        // Asked as late as this, because the exchange may have begun long before the stop.
+        self.close |= self.stopping.is_on();
         let keep = if self.close {
             Some(&b"close"[..])
         } else if self.wanted.modern {

@@ -286,9 +286,9 @@ impl<S: Service> Connection<S> {
 
     fn poll_waited(&mut self, cx: &mut Context<'_>, begun: bool) -> Poll<Next> {
         if self.shared.stopping.is_on() && !begun {
-            // Woken by the stop: what is left of the idle time shrinks to a moment.
-            let last = self.started + self.shared.settings.idle_time_max;
-            self.deadline.set(last.min(clock::now() + STOP_IDLE_MAX));
+            // Woken by the stop: what is left of the idle time shrinks to a moment. Later looks come
+            // later and change nothing.
+            self.deadline.shorten(clock::now() + STOP_IDLE_MAX);
         }
         ready!(self.deadline.poll_passed(cx));
         Poll::Ready(match begun {
@@ -300,14 +300,14 @@ impl<S: Service> Connection<S> {
 
     async fn exchange(&mut self, head: Lent<RequestHead>) -> After {
         self.deadline.clear();
-        let stopping = self.shared.stopping.is_on();
         let wanted = Wanted {
             modern: head.version() == Version::Http11,
-            keep_alive: head.keep_alive() && !stopping,
+            keep_alive: head.keep_alive(),
             head_only: head.method() == Method::Head,
         };
-        let mut responder =
-            H1Responder::new(&self.stream, &self.deadline, self.shared.send_rate(), wanted);
+        let rate = self.shared.send_rate();
+        let stopping = &self.shared.stopping;
+        let mut responder = H1Responder::new(&self.stream, &self.deadline, rate, wanted, stopping);
         let settings = &self.shared.settings;
         let mut body = H1Body::new(&self.stream, &mut self.inbound, &self.deadline, head.framing());
         body.half_close = settings.half_close;
@@ -340,7 +340,7 @@ impl<S: Service> Connection<S> {
         }
         if responder.must_close() {
             let pipelined = !self.inbound.bytes().is_empty();
-            let end = if stopping { End::Stopping } else { End::Answered };
+            let end = if stopping.is_on() { End::Stopping } else { End::Answered };
             return if pipelined { After::Linger(end) } else { After::Close(end) };
         }
         After::Next
@@ -350,8 +350,9 @@ impl<S: Service> Connection<S> {
         self.deadline.clear();
         self.inbound.park();
         let wanted = Wanted { modern: true, keep_alive: false, head_only: false };
-        let mut responder =
-            H1Responder::new(&self.stream, &self.deadline, self.shared.send_rate(), wanted);
+        let rate = self.shared.send_rate();
+        let stopping = &self.shared.stopping;
+        let mut responder = H1Responder::new(&self.stream, &self.deadline, rate, wanted, stopping);
         let refusal = Refusal { kind, client: &self.client, started: self.started };
         self.shared.service.refuse(refusal, &mut responder).await;
         if responder.is_complete() {

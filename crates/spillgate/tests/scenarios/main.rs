@@ -13,5 +13,7 @@ mod old_clients;
 mod proxy_protocol;
 mod responses;
 mod retries;
+mod shutdown;
 mod streams;
+mod supervise;
 mod waiting_clients;

@@ -65,7 +65,9 @@ impl Lines {
                 found.is_none()
             })
             .expect("nobody panics with it");
-        let lines = lines.join("\n");
-        found.unwrap_or_else(|| panic!("never came: {what}; what came:\n{lines}"))
+        let so_far = lines.join("\n");
+        // Whoever panics must not hold what others read while they clean up.
+        drop(lines);
+        found.unwrap_or_else(|| panic!("never came: {what}; what came:\n{so_far}"))
     }
 }

@@ -96,7 +96,7 @@ def serve(connection):
 def main():
     listening = listener()
     if os.environ.get("HEART"):
-        notify("READY=1")
+        notify("READY=1\nWATCHDOG=1")
         HEART.start()
     while True:
         connection, _ = listening.accept()

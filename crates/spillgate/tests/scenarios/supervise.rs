@@ -1,0 +1,246 @@
+//! Workers that Spillgate starts itself, as real processes: their start, their ends, and what
+//! clients notice of either.
+
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::Value;
+
+use crate::harness::{
+    Config, Crowd, Message, Program, Spillgate, expect_all_ok, get, mixed, post, until, workers,
+};
+
+/// What a worker said of itself.
+#[track_caller]
+fn told(response: &Message) -> Value {
+    assert_eq!(response.status(), 200, "{}", response.text());
+    serde_json::from_slice(&response.body).expect("a worker answers in JSON")
+}
+
+fn pid_of(value: &Value) -> Pid {
+    let number = value.as_i64().and_then(|number| i32::try_from(number).ok());
+    number.and_then(Pid::from_raw).expect("a process id")
+}
+
+/// No process, or only what is left of one until its parent has looked.
+fn is_gone(pid: Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    let state = stat.ok().and_then(|stat| stat.rsplit(") ").next().map(str::to_owned));
+    test_kill_process(pid).is_err() || state.is_none_or(|state| state.starts_with('Z'))
+}
+
+#[test]
+fn workers_are_told_who_they_are_and_where_to_listen() {
+    let program = Program::new();
+    for (config, key) in
+        [(program.config(2), "SPILLGATE_SOCKET"), (program.config_on_ports(2), "PORT")]
+    {
+        let config = config.pool("environment = { GREETING = \"hello\" }");
+        let spillgate = Spillgate::start(config);
+        spillgate.wait_up(2);
+        let mut seen: Vec<(String, String)> = Vec::new();
+        // Workers take turns.
+        for _ in 0..4 {
+            let environment = &told(&spillgate.ask(get("/")))["environment"];
+            assert_eq!(environment["GREETING"], "hello");
+            let of = |name: &str| environment[name].as_str().expect("it is told").to_owned();
+            assert!(!of("NOTIFY_SOCKET").is_empty() && of("WATCHDOG_USEC") == "5000000");
+            seen.push((of("SPILLGATE_WORKER_ID"), of(key)));
+        }
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), 2, "{seen:?}");
+        assert_eq!((seen[0].0.as_str(), seen[1].0.as_str()), ("0", "1"));
+        assert_ne!(seen[0].1, seen[1].1);
+    }
+}
+
+#[test]
+fn what_workers_print_goes_through_with_their_names() {
+    let program = Program::new();
+    let spillgate = Spillgate::start(program.config(1));
+    assert_eq!(spillgate.ask(get("/say/something")).status(), 200);
+    spillgate.output.wait_for("[app/0] out something");
+    spillgate.messages.wait_for("[app/0] err something");
+}
+
+#[test]
+fn a_crash_holds_the_queue_and_the_worker_comes_back() {
+    let program = Program::new();
+    let spillgate = Spillgate::start(program.config(1).pool("restart_wait_min = \"20ms\""));
+    let first = told(&spillgate.ask(get("/")))["pid"].clone();
+    let mut poison = spillgate.connect();
+    poison.send(post("/exit/3", ""));
+    let crowd = Crowd::of(spillgate.address(), 6, 5);
+    assert_eq!(poison.receive_response().status(), 502);
+    expect_all_ok(&crowd.finish());
+    let second = told(&spillgate.ask(get("/")))["pid"].clone();
+    assert_ne!(first, second);
+    spillgate.messages.wait_for("app/0 run 1 ended with code 3");
+    assert_eq!(spillgate.pool()["workers"][0]["restarts"], 1);
+}
+
+#[test]
+fn an_idle_worker_that_is_killed_is_replaced_and_costs_nothing() {
+    let program = Program::new();
+    let spillgate = Spillgate::start(program.config(2).pool("restart_wait_min = \"20ms\""));
+    spillgate.wait_up(2);
+    for _ in 0..3 {
+        let mut client = spillgate.connect();
+        assert_eq!(client.ask(get("/")).status(), 200);
+        let pids = spillgate.pids();
+        let victim = Pid::from_raw(pids[0]).expect("a process id");
+        kill_process(victim, Signal::KILL).expect("it runs");
+        // Until it is gone, the kernel takes requests for it that nobody will read.
+        until("its end", || is_gone(victim).then_some(()));
+        for turn in 0..4 {
+            assert_eq!(client.ask(post(&format!("/{turn}"), "x")).status(), 200);
+        }
+        spillgate.wait_pool("a new process", |pool| {
+            workers(pool).all(|worker| worker["state"] == "up" && worker["pid"] != pids[0])
+        });
+    }
+}
+
+#[test]
+fn a_rolling_restart_loses_no_request() {
+    let program = Program::new();
+    let spillgate = Spillgate::start(program.config(3));
+    spillgate.wait_up(3);
+    let before = spillgate.pids();
+    let crowd = Crowd::start(spillgate.address(), 4, |client, turn| Some(mixed(client, turn)));
+    crowd.wait_more(20);
+    let restart = spillgate.ctl(&["restart", "app", "--wait"]);
+    assert!(restart.status.success(), "{}", String::from_utf8_lossy(&restart.stderr));
+    let said = String::from_utf8_lossy(&restart.stdout).into_owned();
+    assert!(said.contains("all workers of app replaced"), "{said}");
+    crowd.wait_more(20);
+    let answers = crowd.stop();
+    expect_all_ok(&answers);
+    let after = spillgate.pids();
+    assert_eq!(after.len(), 3);
+    assert!(before.iter().all(|pid| !after.contains(pid)), "{before:?} and {after:?}");
+    let metrics = spillgate.metrics();
+    assert_eq!(metrics.sum("spillgate_exchange_arrivals_total", &[]), answers.len() as u64);
+    assert_eq!(metrics.sum("spillgate_retries_total", &[("kind", "sent")]), 0);
+}
+
+#[test]
+fn a_rolling_restart_waits_for_what_runs() {
+    let program = Program::new();
+    let spillgate = Spillgate::start(program.config(2));
+    spillgate.wait_up(2);
+    let before = spillgate.pids();
+    let mark = program.mark("go");
+    let mut client = spillgate.connect();
+    client.send(post(&format!("/until{mark}"), ""));
+    let pool = spillgate.wait_pool("a busy worker", |pool| pool["in_flight"] == 1);
+    let busy = workers(&pool).position(|worker| worker["in_flight"] == 1).expect("one is");
+    let mut restart = spillgate
+        .ctl_command(&["restart", "app", "--wait"])
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the binary can be started");
+    spillgate.messages.wait_for(&format!("app/{busy} run 2 is ready"));
+    // What comes meanwhile is not given to the process that is to go.
+    expect_all_ok(&Crowd::of(spillgate.address(), 3, 4).finish());
+    client.expect_silence();
+    std::fs::write(&mark, "").expect("a file can be written");
+    assert_eq!(told(&client.receive_response())["pid"], before[busy]);
+    assert!(restart.wait().expect("our child").success());
+    let after = spillgate.pids();
+    assert!(before.iter().all(|pid| !after.contains(pid)), "{before:?} and {after:?}");
+}
+
+#[test]
+fn a_worker_in_an_infinite_loop_is_replaced() {
+    let program = Program::new();
+    let config = program
+        .config(2)
+        .pool("exchange_time_max = \"1s\"")
+        .pool("stall_stop_time_max = \"100ms\"")
+        .pool("restart_wait_min = \"20ms\"");
+    let spillgate = Spillgate::start(config);
+    spillgate.wait_up(2);
+    let before = spillgate.pids();
+    let mut lost = spillgate.connect();
+    lost.send(get("/spin"));
+    spillgate.wait_pool("a busy worker", |pool| pool["in_flight"] == 1);
+    let crowd = Crowd::start(spillgate.address(), 4, |client, turn| Some(mixed(client, turn)));
+    let response = lost.receive_response();
+    assert_eq!(response.status(), 504, "{}", response.text());
+    let replaced = |pid: &&i32| is_gone(Pid::from_raw(**pid).expect("a process id"));
+    until("the end of the one that loops", || before.iter().find(replaced));
+    spillgate.wait_up(2);
+    crowd.wait_more(20);
+    expect_all_ok(&crowd.stop());
+    spillgate.messages.wait_for("stands still in an exchange, stopping it");
+}
+
+#[test]
+fn a_worker_whose_heart_stops_is_replaced() {
+    let program = Program::new();
+    let config = program
+        .config(1)
+        .pool("environment = { HEART = \"beats\" }")
+        .pool("heartbeat_time_max = \"1s\"")
+        .pool("restart_wait_min = \"20ms\"");
+    let spillgate = Spillgate::start(config);
+    let first = pid_of(&told(&spillgate.ask(get("/")))["pid"]);
+    assert_eq!(spillgate.ask(get("/heart")).status(), 200);
+    spillgate.messages.wait_for("sent no heartbeat for");
+    until("its end", || is_gone(first).then_some(()));
+    let second = pid_of(&told(&spillgate.ask(get("/")))["pid"]);
+    assert_ne!(first, second);
+}
+
+#[test]
+fn a_killed_spillgate_leaves_no_worker_behind() {
+    let program = Program::new();
+    let spillgate = Spillgate::start(program.config(2));
+    spillgate.wait_up(2);
+    let child = pid_of(&told(&spillgate.ask(get("/child")))["child"]);
+    let pids = spillgate.pids();
+    assert_eq!(pids.len(), 2);
+    // Not a signal that it could do anything about.
+    drop(spillgate);
+    let pids = pids.into_iter().filter_map(Pid::from_raw).chain([child]);
+    for pid in pids {
+        until("the end of every process", || is_gone(pid).then_some(()));
+    }
+}
+
+#[test]
+fn workers_end_with_a_spillgate_that_stops() {
+    let program = Program::new();
+    let mut spillgate = Spillgate::start(program.config(2));
+    spillgate.wait_up(2);
+    let pids = spillgate.pids();
+    spillgate.signal(Signal::TERM);
+    assert!(spillgate.ended().success());
+    for pid in pids.into_iter().filter_map(Pid::from_raw) {
+        assert!(is_gone(pid), "{pid:?} runs on");
+    }
+}
+
+#[test]
+fn a_worker_that_cannot_start_is_told_of() {
+    let config = |command: &str| {
+        Config::new()
+            .pool(&format!("command = {command}"))
+            .pool("workers = 1")
+            .pool("start_hold_max = \"200ms\"")
+            .pool("ready_time_max = \"100ms\"")
+    };
+    for (command, message) in [
+        (r#"["/nowhere/worker"]"#, "cannot start \"/nowhere/worker\": No such file or directory"),
+        (r#"["false"]"#, "app/0 run 1 ended with code 1, next one in"),
+        (r#"["sleep", "1000"]"#, "app/0 run 1 is not ready in time, stopping it"),
+    ] {
+        let spillgate = Spillgate::start(config(command));
+        let response = spillgate.ask(get("/"));
+        assert_eq!(response.status(), 503, "{command}");
+        assert!(response.text().contains("start_hold_expired"), "{}", response.text());
+        spillgate.messages.wait_for(message);
+    }
+}

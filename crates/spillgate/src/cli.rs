@@ -43,7 +43,14 @@ pub(crate) enum Command {
     /// Send a command to a running Spillgate
     Ctl(CtlArgs),
     /// See overload being held: embedded workers, a crowd, the live page
-    Demo,
+    ///
+    /// Goes through calm, a rush of three times what the workers can do, a killed worker, slow
+    /// uploads, and a rolling restart; shows a live table and ends with what became of everybody.
+    /// Exits with 1 when a request failed.
+    Demo(DemoArgs),
+    /// A worker of the demo
+    #[command(hide = true)]
+    DemoWorker,
     /// Run a scenario in the simulator, or a recorded trace again
     Sim(SimArgs),
 }
@@ -104,6 +111,18 @@ pub(crate) enum CtlCommand {
     Drain,
     /// Stop at once, as after SIGQUIT
     Stop,
+}
+
+/// Arguments of `demo`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// How long all phases together take
+    #[arg(long, value_name = "N", default_value_t = 60,
+          value_parser = clap::value_parser!(u32).range(6..=3600))]
+    pub(crate) seconds: u32,
+    /// Use any free ports rather than 8080 and 8999
+    #[arg(long)]
+    pub(crate) free_ports: bool,
 }
 
 /// Arguments of `sim`.

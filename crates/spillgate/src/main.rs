@@ -6,11 +6,13 @@ mod cli;
 mod commands;
 mod config;
 mod ctl;
+mod demo;
 #[cfg(test)]
 mod golden;
 mod observe;
 mod run;
 mod serving;
+mod simulate;
 mod supervisor;
 mod workers;
 
@@ -33,7 +35,9 @@ fn main() -> ExitCode {
             config::cores(),
         ))),
         cli::Command::Ctl(args) => started(ctl::run(args)),
-        _ => ExitCode::FAILURE,
+        cli::Command::Demo(args) => started(demo::run(&args)),
+        cli::Command::DemoWorker => started(demo::worker::run()),
+        cli::Command::Sim(args) => started(simulate::run(&args)),
     }
 }
 

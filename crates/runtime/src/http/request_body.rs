@@ -185,6 +185,8 @@ impl BodySource for H1Body<'_> {
     fn switch(&mut self) {
         self.reader = BodyReader::new(Framing::UntilClose);
         self.length = None;
+        // A tunnel may be silent for as long as it likes.
+        self.rate.min = ByteSize::ZERO;
     }
 }
 

@@ -11,6 +11,7 @@ mod harness;
 mod malformed;
 mod old_clients;
 mod proxy_protocol;
+mod regress;
 mod responses;
 mod retries;
 mod shutdown;

@@ -12,6 +12,8 @@ use std::task::{Context, Poll, Waker};
 
 use spillgate_core::time::{Duration, Instant};
 
+use crate::clock;
+
 /// How often a shard looks at its limits.
 pub const SWEEP_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -72,6 +74,12 @@ impl Deadline {
     /// Take it out of force.
     pub fn clear(&self) {
         self.set(Instant::FAR_FUTURE);
+    }
+
+    /// Have the task look again after `pause`, unless something wakes it before.
+    pub fn look_again(&self, pause: Duration, cx: &mut Context<'_>) {
+        self.set(clock::now() + pause);
+        let _ = self.poll_passed(cx);
     }
 
     /// Ready once it has passed; the task is woken then.

@@ -11,13 +11,14 @@ use super::service::{BodyFailure, BodySource};
 use super::settings::HalfClose;
 use crate::clock;
 use crate::deadline::Deadline;
-use crate::net::stream::{PeerState, Stream};
+use crate::net::stream::{LOOK_AGAIN, PeerState, Stream};
 use crate::scratch::{self, Scratch};
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// Bytes of pipelined requests that are read while an exchange waits, so that the end of the
-/// connection behind them is seen. A client that pipelines more is only noticed to have left later.
+/// connection behind them is seen. A client that pipelines more is noticed to have left when it
+/// resets the connection.
 const PIPELINED_MAX: usize = scratch::SIZE / 4;
 
 /// The slowest body that is accepted.
@@ -40,6 +41,8 @@ pub(super) struct H1Body<'c> {
     pub(super) slow: bool,
     /// The part of `100 Continue` that is still to be sent.
     pub(super) to_continue: &'static [u8],
+    /// When to look next at a client of which the engine tells nothing more.
+    next_look: Option<Deadline>,
 }
 
 /// How far a body has come since its rate was last judged.
@@ -72,6 +75,7 @@ impl<'c> H1Body<'c> {
             progress: Progress::default(),
             slow: false,
             to_continue: b"",
+            next_look: None,
         }
     }
 
@@ -93,6 +97,19 @@ impl<'c> H1Body<'c> {
             }
         }
         Poll::Ready(Ok(()))
+    }
+
+    fn poll_half_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self.half_close {
+            HalfClose::Abandon => Poll::Ready(()),
+            HalfClose::Serve => self.look_again(cx),
+        }
+    }
+
+    /// The engine tells nothing more of this client: its state is asked for now and then.
+    fn look_again(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.next_look.get_or_insert_with(Deadline::unset).look_again(LOOK_AGAIN, cx);
+        Poll::Pending
     }
 
     fn poll_slow(&mut self, cx: &mut Context<'_>) -> Poll<BodyFailure> {
@@ -158,19 +175,14 @@ impl BodySource for H1Body<'_> {
             match self.stream.peer_state(cx) {
                 PeerState::Quiet => return Poll::Pending,
                 PeerState::Closed => return Poll::Ready(()),
-                PeerState::HalfClosed => {
-                    return match self.half_close {
-                        HalfClose::Abandon => Poll::Ready(()),
-                        HalfClose::Serve => Poll::Pending,
-                    };
-                }
+                PeerState::HalfClosed => return self.poll_half_closed(cx),
                 PeerState::Readable => {
                     if self.inbound.bytes().len() >= PIPELINED_MAX {
-                        return Poll::Pending;
+                        return self.look_again(cx);
                     }
                     match ready!(self.inbound.poll_fill(self.stream, cx)) {
-                        Ok(0) if self.half_close == HalfClose::Serve => return Poll::Pending,
-                        Ok(0) | Err(_) => return Poll::Ready(()),
+                        Ok(0) => return self.poll_half_closed(cx),
+                        Err(_) => return Poll::Ready(()),
                         Ok(_) => self.inbound.park(),
                     }
                 }

@@ -19,7 +19,7 @@ use super::server::Stopping;
 use super::service::{Length, Responder, SendFailure};
 use crate::clock;
 use crate::deadline::Deadline;
-use crate::net::stream::{PeerState, Stream};
+use crate::net::stream::{LOOK_AGAIN, PeerState, Stream};
 
 /// Bodies up to this size are copied behind the head: one plain send costs less than a two-piece
 /// one.
@@ -66,6 +66,8 @@ pub(super) struct H1Responder<'c> {
     /// Bytes sent since the limit in `deadline` was set.
     sent_in_window: u64,
     waiting: bool,
+    /// When to look next at a client of which the engine tells nothing more.
+    next_look: Option<Deadline>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +109,7 @@ impl<'c> H1Responder<'c> {
             sent: 0,
             sent_in_window: 0,
             waiting: false,
+            next_look: None,
         }
     }
 
@@ -372,11 +375,17 @@ impl Responder for H1Responder<'_> {
         if let Poll::Ready(Err(failure)) = self.poll_flush(cx) {
             return Poll::Ready(failure);
         }
-        if self.stream.peer_state(cx) != PeerState::Closed {
-            return Poll::Pending;
+        match self.stream.peer_state(cx) {
+            PeerState::Quiet | PeerState::Readable => Poll::Pending,
+            PeerState::HalfClosed => {
+                self.next_look.get_or_insert_with(Deadline::unset).look_again(LOOK_AGAIN, cx);
+                Poll::Pending
+            }
+            PeerState::Closed => {
+                self.failed = true;
+                Poll::Ready(SendFailure::Left)
+            }
         }
-        self.failed = true;
-        Poll::Ready(SendFailure::Left)
     }
 
     fn trailer(&mut self, name: &[u8], value: &[u8]) {

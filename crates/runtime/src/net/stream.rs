@@ -20,6 +20,10 @@ use tokio::io::unix::AsyncFd;
 use crate::http::settings::Endpoint;
 use crate::sys;
 
+/// Time between two looks at a connection that is half-closed or that nobody reads, of which the
+/// engine tells nothing more.
+pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// A connected stream socket. Closed when dropped.
 #[derive(Debug)]
 pub struct Stream {
@@ -33,7 +37,8 @@ pub enum PeerState {
     Quiet,
     /// There may be bytes to read.
     Readable,
-    /// It will send no more; it may still read.
+    /// It will send no more; it may still read. The task is not woken when that changes, nor while
+    /// there are bytes to read: whoever has to know looks again, every [`LOOK_AGAIN`].
     HalfClosed,
     /// Both directions are closed, or the connection was reset.
     Closed,

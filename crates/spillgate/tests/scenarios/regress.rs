@@ -3,7 +3,7 @@
 //! Where a limit has to pass first, something else that it ends is the clock: no test waits for
 //! time to pass.
 
-use crate::harness::Worker;
+use crate::harness::{Config, Worker, get, ok};
 
 const UPGRADE: &str = "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n\
     Upgrade: websocket\r\n\r\n";
@@ -28,4 +28,46 @@ fn a_tunnel_may_be_silent_for_longer_than_a_body() {
     link.expect("still there?");
     link.send("yes");
     client.expect("yes");
+}
+
+/// The engine wakes nobody for the reset of a connection whose end it has told already.
+#[test]
+fn a_listener_that_half_closes_and_then_leaves_gives_its_slot_back() {
+    let (worker, spillgate) = Worker::behind(|config| config);
+    let mut client = spillgate.connect();
+    client.send(get("/events"));
+    let mut link = worker.accept();
+    link.receive_request();
+    link.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n");
+    client.receive_head();
+    client.receive_chunk();
+    client.half_close();
+    link.send("data: 2\n\n");
+    client.receive_chunk();
+    client.reset();
+    link.expect_end();
+    assert_eq!(spillgate.record("/events")["end"], "abandoned");
+}
+
+/// The same in the queue, and for a client that has sent more than is read ahead.
+#[test]
+fn a_waiting_client_that_is_served_half_closed_leaves_by_a_reset() {
+    let serve = |config: Config| config.listener("half_close = \"serve\"");
+    let (worker, spillgate) = Worker::behind(serve);
+    let mut first = spillgate.connect();
+    first.send(get("/first"));
+    let mut link = worker.accept();
+    link.receive_request();
+    let mut half_closed = spillgate.connect();
+    half_closed.send(get("/half-closed"));
+    spillgate.wait_queue(1);
+    half_closed.half_close();
+    let mut eager = spillgate.connect();
+    eager.send(get("/eager").repeat(2000));
+    spillgate.wait_queue(2);
+    half_closed.reset();
+    eager.reset();
+    spillgate.wait_queue(0);
+    link.send(ok("first"));
+    assert_eq!(first.receive_response().text(), "first");
 }

@@ -5,36 +5,28 @@
 
 use std::sync::Arc;
 
-use anyhow::Context;
 use rustix::process::{Signal, getpid, kill_process};
 use spillgate_runtime::drive::{Control, Notify};
 use spillgate_runtime::events;
 use spillgate_runtime::net::control_socket::ControlSocket;
 
-use crate::config::AdminSettings;
 use crate::ctl::serve::{self, Commands, Restarted};
 use crate::observe::Observer;
 use crate::supervisor;
 
-/// Open the command socket. Notifies `stop` when a graceful stop is asked for.
-///
-/// Errors: another Spillgate listens there, or the folder does not let us.
+/// Serve the command socket. Notifies `stop` when a graceful stop is asked for.
 pub(crate) fn start(
     control: &Control,
-    settings: &AdminSettings,
+    socket: ControlSocket,
     observer: &Arc<Observer>,
     stop: &Arc<Notify>,
-) -> anyhow::Result<()> {
-    let path = &settings.control;
-    let socket = ControlSocket::bind(path)
-        .with_context(|| format!("admin.control: cannot listen on {}", path.display()))?;
+) {
     let commands = Arc::new(commands(observer, stop));
     control.spawn(async move {
         if let Err(error) = serve::serve(socket, commands).await {
             events::error("control", format_args!("the command socket has ended: {error}"));
         }
     });
-    Ok(())
 }
 
 fn commands(observer: &Arc<Observer>, stop: &Arc<Notify>) -> Commands {

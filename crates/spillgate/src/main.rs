@@ -2,6 +2,7 @@
 
 mod admin;
 mod check;
+mod claim;
 mod cli;
 mod commands;
 mod config;
@@ -18,6 +19,7 @@ mod workers;
 
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Parser;
 
 /// Measured against the system's allocator: docs/decisions/0007-allocator.md.
@@ -45,7 +47,7 @@ fn serve(path: &std::path::Path) -> ExitCode {
     let outcome = config::load(path);
     outcome.problems.show();
     match outcome.config {
-        Some(config) => started(run::run(config)),
+        Some(config) => started(run::run(config).with_context(|| path.display().to_string())),
         None => ExitCode::FAILURE,
     }
 }

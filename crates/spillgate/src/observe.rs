@@ -5,7 +5,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use anyhow::Context;
 use spillgate_core::id::WorkerId;
 use spillgate_core::time::Instant;
 use spillgate_core::units::ByteSize;
@@ -25,7 +24,6 @@ use spillgate_runtime::net::admin::AdminListener;
 
 use crate::admin::status::{self, ListenerStatus, PoolParts, ShardStatus, Status};
 use crate::admin::{self, Ready, Source};
-use crate::config::AdminSettings;
 use crate::serving::Serving;
 use crate::workers::WorkersOfPools;
 
@@ -195,25 +193,14 @@ impl Observer {
     }
 }
 
-/// Open the admin page, where there is one.
-///
-/// Errors: an address in use, not ours, or not permitted.
-pub(crate) fn start(
-    control: &Control,
-    settings: &AdminSettings,
-    observer: &Arc<Observer>,
-) -> anyhow::Result<()> {
-    if let Some(address) = &settings.address {
-        let listener = control
-            .block_on(AdminListener::bind(address))
-            .with_context(|| format!("admin: cannot listen on {address}"))?;
-        events::info("admin", format_args!("page, /status, /metrics and /ready on {address}"));
-        let source = Arc::new(observer.source());
-        control.spawn(async move {
-            if let Err(error) = admin::serve(listener, source).await {
-                events::error("admin", format_args!("the page has ended: {error}"));
-            }
-        });
-    }
-    Ok(())
+/// Serve the admin page.
+pub(crate) fn start(control: &Control, listener: AdminListener, observer: &Arc<Observer>) {
+    let address = listener.address();
+    events::info("admin", format_args!("page, /status, /metrics and /ready on {address}"));
+    let source = Arc::new(observer.source());
+    control.spawn(async move {
+        if let Err(error) = admin::serve(listener, source).await {
+            events::error("admin", format_args!("the page has ended: {error}"));
+        }
+    });
 }

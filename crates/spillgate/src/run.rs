@@ -16,6 +16,7 @@ use spillgate_runtime::process::{Guard, WorkerOutput};
 use spillgate_runtime::shutdown::{Wish, Wishes};
 use spillgate_runtime::{clock, events};
 
+use crate::claim::AdminSockets;
 use crate::commands;
 use crate::config::Config;
 use crate::observe;
@@ -36,6 +37,8 @@ pub(crate) fn run(config: Config) -> anyhow::Result<ExitCode> {
     let mut wishes =
         control.block_on(async { Wishes::listen() }).context("cannot listen to signals")?;
     let mut serving = Serving::prepare(config.proxy)?;
+    let admin = config.admin.as_ref().map(|admin| AdminSockets::claim(&control, admin));
+    let admin = admin.transpose()?;
     let stop = Arc::new(drive::Notify::new());
 
     let surroundings = Surroundings {
@@ -45,9 +48,11 @@ pub(crate) fn run(config: Config) -> anyhow::Result<ExitCode> {
     };
     let workers = Arc::new(WorkersOfPools::start(&serving, &surroundings)?);
     let observer = Arc::new(observe::Observer::new(&serving, Arc::clone(&workers)));
-    if let Some(admin) = &config.admin {
-        observe::start(&control, admin, &observer)?;
-        commands::start(&control, admin, &observer, &stop)?;
+    if let Some(AdminSockets { page, control: socket }) = admin {
+        commands::start(&control, socket, &observer, &stop);
+        if let Some(page) = page {
+            observe::start(&control, page, &observer);
+        }
     }
     control.spawn(Arc::clone(&serving.storage).shed_late());
     control.spawn(probe::serve_gates(

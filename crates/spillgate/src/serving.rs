@@ -18,6 +18,8 @@ use spillgate_runtime::events::{self, AccessLog, Destination};
 use spillgate_runtime::net::listen;
 use spillgate_runtime::{clock, descriptors, drive, shard, spill};
 
+use crate::claim;
+
 /// Longest time that the last access records may take.
 const LOG_GRACE: Duration = Duration::from_secs(2);
 
@@ -145,9 +147,9 @@ impl Serving {
 fn bind(settings: &Settings, shards: usize) -> anyhow::Result<Vec<Vec<OwnedFd>>> {
     let mut by_shard: Vec<Vec<OwnedFd>> = (0..shards).map(|_| Vec::new()).collect();
     for listener in &settings.listeners {
-        let sockets = listen::bind(&listener.address, shards).with_context(|| {
-            format!("listener.{}: cannot listen on {}", listener.name, listener.address)
-        })?;
+        let key = || format!("listener.{}.address", listener.name);
+        let sockets = listen::bind(&listener.address, shards)
+            .map_err(|error| claim::refused(&key(), &listener.address, &error))?;
         for (shard, socket) in by_shard.iter_mut().zip(sockets) {
             shard.push(socket);
         }
@@ -177,5 +179,5 @@ fn open_log(log: &settings::AccessLog) -> anyhow::Result<AccessLog> {
             (Destination::File(path.clone()), path.display().to_string())
         }
     };
-    AccessLog::start(destination).with_context(|| format!("access_log: cannot open {name}"))
+    AccessLog::start(destination).with_context(|| format!("access_log.path: cannot open {name}"))
 }

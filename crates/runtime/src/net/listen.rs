@@ -90,10 +90,15 @@ fn bind_unix(path: &Path) -> io::Result<OwnedFd> {
             ));
         }
         // A socket that nobody listens on is left over from a process that was killed.
-        Ok(_) if std::os::unix::net::UnixStream::connect(path).is_err() => {
-            std::fs::remove_file(path)?;
-        }
-        Ok(_) => return Err(io::ErrorKind::AddrInUse.into()),
+        Ok(_) => match std::os::unix::net::UnixStream::connect(path) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                std::fs::remove_file(path)?;
+            }
+            _ => {
+                let why = "another process listens there";
+                return Err(io::Error::new(io::ErrorKind::AddrInUse, why));
+            }
+        },
         Err(_) => {}
     }
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;

@@ -31,6 +31,7 @@ use crate::http::settings::Endpoint;
 pub use address::free_port;
 pub use guard::Guard;
 pub use output::WorkerOutput;
+pub use owner::listener_of;
 pub use spawn::{Processes, SpawnError};
 pub use usage::memory_of;
 

@@ -22,6 +22,15 @@ pub(super) enum Owner {
     Nobody,
 }
 
+/// Who listens on a TCP address, in words for a person; none: nobody. Blocks like [`tcp_owner`].
+pub fn listener_of(address: SocketAddr) -> Option<String> {
+    // No process is in group 0, so whoever it is, is somebody else.
+    match tcp_owner(address, 0) {
+        Owner::Other(owner) => Some(owner),
+        Owner::Group | Owner::Nobody => None,
+    }
+}
+
 /// Who gets connections to the TCP address `address`, seen from the process group `group`. Blocks
 /// for as long as it takes to read some tables of the system.
 pub(super) fn tcp_owner(address: SocketAddr, group: i32) -> Owner {

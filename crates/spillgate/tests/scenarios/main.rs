@@ -3,6 +3,8 @@
 //! Each module is one kind of behaviour; `harness` is what they are written with. Every test has a
 //! Spillgate of its own, so they run side by side.
 
+mod accounting;
+mod admin;
 mod basic;
 mod failure;
 mod forwarding;
@@ -15,6 +17,7 @@ mod regress;
 mod responses;
 mod retries;
 mod shutdown;
+mod start;
 mod streams;
 mod supervise;
 mod waiting_clients;

@@ -6,7 +6,7 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -144,7 +144,9 @@ fn open(destination: &Destination) -> io::Result<Option<File>> {
 
 /// Readable by the group only: records name clients.
 fn open_file(path: &Path) -> io::Result<File> {
-    File::options().append(true).create(true).mode(0o640).open(path)
+    // A named pipe would keep us waiting for its reader, unless we could be that, too.
+    let is_pipe = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
+    File::options().read(is_pipe).append(true).create(true).mode(0o640).open(path)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::wait::until;
 /// What one client got for one request.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
-    /// The request line.
+    /// The beginning of the request line.
     pub(crate) line: String,
     /// The response; none: the connection broke before it was whole.
     pub(crate) response: Option<Message>,
@@ -116,7 +116,7 @@ fn serve_turns(
         let response = open.try_ask(&request);
         let kept = response.as_ref().is_some_and(|one| one.get("connection") != Some("close"));
         link = kept.then_some(open);
-        let line = request.lines().next().unwrap_or_default().to_owned();
+        let line = request.lines().next().unwrap_or_default().chars().take(80).collect();
         answers.push(Answer { line, response });
         answered.fetch_add(1, Ordering::AcqRel);
     }

@@ -25,12 +25,12 @@ mod wait;
 mod worker;
 
 pub(crate) use config::Config;
-pub(crate) use crowd::{Answer, Crowd, expect_all_ok, mixed};
+pub(crate) use crowd::{Crowd, expect_all_ok, mixed};
 pub(crate) use echo::Echo;
 pub(crate) use exposition::Metrics;
 pub(crate) use link::Link;
 pub(crate) use message::{Message, get, ok, post};
-pub(crate) use page::workers;
+pub(crate) use page::{ctl_command, workers};
 pub(crate) use port::HeldPort;
 pub(crate) use program::Program;
 pub(crate) use spillgate::Spillgate;

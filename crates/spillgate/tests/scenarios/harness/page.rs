@@ -1,5 +1,6 @@
 //! What a scenario asks of the admin side: the page's paths, and the commands of `spillgate ctl`.
 
+use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -84,9 +85,7 @@ impl Spillgate {
 
     /// A command for it, not started yet.
     pub(crate) fn ctl_command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spillgate"));
-        command.args(["ctl", "--socket"]).arg(self.folder().join(CONTROL)).args(arguments);
-        command
+        ctl_command(&self.folder().join(CONTROL), arguments)
     }
 
     /// Give it a command, and wait for the end of that.
@@ -94,6 +93,13 @@ impl Spillgate {
     pub(crate) fn ctl(&self, arguments: &[&str]) -> Output {
         self.ctl_command(arguments).output().expect("the binary can be started")
     }
+}
+
+/// A command for whoever listens on `socket`, not started yet.
+pub(crate) fn ctl_command(socket: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spillgate"));
+    command.args(["ctl", "--socket"]).arg(socket).args(arguments);
+    command
 }
 
 /// The workers in the picture of a pool.

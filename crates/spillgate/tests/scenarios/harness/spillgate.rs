@@ -34,6 +34,11 @@ impl Spillgate {
         spillgate
     }
 
+    /// Start with `config`, whose listener is somewhere else, and do not wait for anything.
+    pub(crate) fn start_unheard(config: Config) -> Spillgate {
+        Spillgate::launch(&config)
+    }
+
     /// Start with `config`, which cannot work, and wait for the end: its exit code, and what it
     /// said.
     #[track_caller]

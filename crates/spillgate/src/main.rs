@@ -22,7 +22,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Parser;
 
-/// Measured against the system's allocator: docs/decisions/0007-allocator.md.
+/// Measured against the system's allocator: docs/decisions/0010-allocator.md.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -119,11 +119,13 @@ struct Flow<'f, 's> {
 impl Flow<'_, '_> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ExchangeError>> {
         self.turn = 0;
-        let mut moved_at_all = false;
+        // What the client takes says nothing of the worker, whose time goes on meanwhile.
+        let mut worker_moved = false;
         loop {
             let mut moved = self.poll_buffered(cx)?;
-            moved |= self.poll_source(cx)?;
-            moved_at_all |= moved;
+            let came = self.poll_source(cx)?;
+            moved |= came;
+            worker_moved |= came;
             if !moved {
                 break;
             }
@@ -132,7 +134,7 @@ impl Flow<'_, '_> {
                 break;
             }
         }
-        if moved_at_all {
+        if worker_moved {
             self.collected.progressed(clock::now(), self.settings);
             if matches!(self.collected.relay, Some(RelayReason::EventStream | RelayReason::Asked)) {
                 self.collected.watch_no_more();

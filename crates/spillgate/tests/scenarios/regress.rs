@@ -3,7 +3,7 @@
 //! Where a limit has to pass first, something else that it ends is the clock: no test waits for
 //! time to pass.
 
-use crate::harness::{Config, Worker, get, ok};
+use crate::harness::{Config, Worker, get, ok, until};
 
 const UPGRADE: &str = "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n\
     Upgrade: websocket\r\n\r\n";
@@ -70,4 +70,25 @@ fn a_waiting_client_that_is_served_half_closed_leaves_by_a_reset() {
     spillgate.wait_queue(0);
     link.send(ok("first"));
     assert_eq!(first.receive_response().text(), "first");
+}
+
+/// Each byte that the client took gave the worker its time anew.
+#[test]
+fn a_worker_that_stands_still_is_noticed_while_its_client_reads() {
+    let (worker, spillgate) = Worker::behind(|config| {
+        config.pool("progress_time_max = \"1s\"").listener("send_buffer_max = \"4KiB\"")
+    });
+    let mut client = spillgate.connect();
+    client.receive_buffer(4096);
+    client.send(get("/stands-still"));
+    let mut link = worker.accept();
+    link.receive_request();
+    link.send("HTTP/1.1 200 OK\r\nContent-Length: 5000000\r\n\r\n");
+    link.send(vec![b'x'; 4_000_000]);
+    client.receive_head();
+    // The client reads on, and has far from everything when the worker's time is up.
+    until("the worker is noticed", || {
+        client.receive(1000);
+        (spillgate.pool()["failed"]["worker_timeout"] == 1).then_some(())
+    });
 }

@@ -91,7 +91,7 @@ fn killed(killed: Option<&Killed>, retries: u64) -> String {
     };
     format!(
         "Kill: worker {worker} (pid {pid}) got SIGKILL while busy, with {waiting} waiting; what it \
-         held was tried again on another one (retries: {retries}), and {back}."
+         held was tried again on another one (retries in all: {retries}), and {back}."
     )
 }
 

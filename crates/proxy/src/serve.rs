@@ -11,7 +11,6 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::task::Poll;
 
 use spillgate_core::time::{Duration, Instant};
 use spillgate_runtime::drive::{self, Notify};
@@ -199,7 +198,7 @@ impl Accepting {
                 Err(_) => self.pause(PauseReason::Descriptors).await,
             }
         }
-        self.accept_rest().await;
+        self.accept_rest();
     }
 
     /// What has come waits in the kernel's queue until something is free.
@@ -211,14 +210,10 @@ impl Accepting {
     }
 
     /// What the kernel has completed already is served before the socket closes.
-    async fn accept_rest(&self) {
-        poll_fn(|cx| {
-            while let Poll::Ready(Ok(accepted)) = self.listener.poll_accept(cx) {
-                self.serve(accepted);
-            }
-            Poll::Ready(())
-        })
-        .await;
+    fn accept_rest(&self) {
+        while let Ok(Some(accepted)) = self.listener.accept_now() {
+            self.serve(accepted);
+        }
     }
 
     fn serve(&self, accepted: Accepted) {

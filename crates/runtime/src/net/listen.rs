@@ -14,7 +14,8 @@ use std::task::{Context, Poll, ready};
 
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, Socket, TcpKeepalive, Type};
+use spillgate_core::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -25,6 +26,14 @@ use crate::sys;
 /// Connections that the kernel completes and holds for us until we accept them. The kernel caps it
 /// at `net.core.somaxconn` (4,096 by default).
 const BACKLOG: i32 = 4096;
+
+/// Silence after which the kernel asks a client's system whether the connection still exists. A
+/// client that vanished, or closed an event stream on which nothing is said, would keep its slot
+/// for ever.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+/// Time between two such questions. The kernel gives up after nine (`net.ipv4.tcp_keepalive_probes`).
+const ASK_AGAIN: Duration = Duration::from_secs(10);
 
 /// Listen on `address` with `count` sockets (one, shared, for a Unix address).
 ///
@@ -72,8 +81,10 @@ fn listening_tcp(address: SocketAddr, share: bool) -> io::Result<Socket> {
     if address.is_ipv6() {
         socket.set_only_v6(false)?;
     }
-    // Inherited by each accepted connection.
+    // Both are inherited by each accepted connection.
     socket.set_tcp_nodelay(true)?;
+    socket
+        .set_tcp_keepalive(&TcpKeepalive::new().with_time(SILENCE_MAX).with_interval(ASK_AGAIN))?;
     socket.bind(&SockAddr::from(address))?;
     if share {
         socket.listen(BACKLOG)?;
@@ -141,18 +152,31 @@ impl Listener {
     ///
     /// Errors: descriptors or memory are short; the caller pauses.
     pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Accepted>> {
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         loop {
             let mut guard = ready!(self.fd.poll_read_ready(cx))?;
+            match self.accept_now()? {
+                Some(accepted) => return Poll::Ready(Ok(accepted)),
+                None => guard.clear_ready(),
+            }
+        }
+    }
+
+    /// The next connection that the kernel has completed; none: there is none. Asks the kernel
+    /// itself, since the engine may not have heard of the newest ones.
+    ///
+    /// Errors: descriptors or memory are short.
+    pub fn accept_now(&self) -> io::Result<Option<Accepted>> {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        loop {
             match rustix::net::acceptfrom_with(self.fd.get_ref(), flags) {
                 Ok((fd, address)) => {
                     let stream = Stream::new(fd)?;
                     let address = address.and_then(|address| SocketAddr::try_from(address).ok());
-                    return Poll::Ready(Ok(Accepted { stream, address }));
+                    return Ok(Some(Accepted { stream, address }));
                 }
-                Err(Errno::AGAIN) => guard.clear_ready(),
+                Err(Errno::AGAIN) => return Ok(None),
                 Err(Errno::INTR | Errno::CONNABORTED | Errno::PROTO | Errno::PERM) => {}
-                Err(error) => return Poll::Ready(Err(error.into())),
+                Err(error) => return Err(error.into()),
             }
         }
     }

@@ -119,7 +119,9 @@ fn arrivals_are_ends_and_what_is_in_progress() {
             break;
         }
         let victim = round % ports.len();
-        workers.remove(victim).kill();
+        let mortal = workers.remove(victim);
+        assert!(mortal.most_inside() <= 1, "{} at once", mortal.most_inside());
+        mortal.kill();
         workers.insert(victim, begin(&ports[victim]));
         // It is a page that a scraper can read at any time.
         let metrics = spillgate.metrics();
@@ -136,6 +138,7 @@ fn arrivals_are_ends_and_what_is_in_progress() {
     let all: u64 = POOLS.iter().map(|pool| arrivals(&metrics, pool)).sum();
     assert_eq!(all, (CLIENTS * TURNS) as u64, "every request is an arrival");
     expect_records(&spillgate, &metrics);
+    assert!(workers.iter().chain([&other]).all(|worker| worker.most_inside() <= 1));
 
     // One that is held is in progress, and nowhere else.
     other.hold();

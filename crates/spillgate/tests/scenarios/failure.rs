@@ -56,11 +56,21 @@ fn an_idle_worker_that_is_killed_costs_no_method_anything() {
     let spillgate = Spillgate::start(pool_of(&[&mortal, &other]));
     for method in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
         spillgate.wait_up(2);
-        let mut client = spillgate.connect();
-        // Workers take turns, so each has a connection that is idle now.
-        for _ in 0..4 {
-            assert_eq!(client.ask(get("/warm")).status(), 200);
+        // Both have answered, so each has a connection that is idle now.
+        let mut clients = [(); 2].map(|()| spillgate.connect());
+        mortal.hold();
+        other.hold();
+        for client in &mut clients {
+            client.send(get("/warm"));
         }
+        mortal.wait_inside(1);
+        other.wait_inside(1);
+        mortal.let_all_go();
+        other.let_all_go();
+        for client in &mut clients {
+            assert_eq!(client.receive_response().status(), 200);
+        }
+        let [mut client, _] = clients;
         mortal.kill();
         for turn in 0..4 {
             let request = format!("{method} /x HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::harness::{
-    Config, Crowd, Echo, HeldPort, Link, Message, Spillgate, expect_all_ok, get, post,
+    Config, Crowd, Echo, HeldPort, Link, Message, Spillgate, expect_all_ok, get, mixed, post, until,
 };
 
 /// The pool `app` with these workers, in front of them two shards.
@@ -62,6 +62,25 @@ fn a_worker_with_one_connection_at_a_time_is_never_blocked() {
     assert_eq!((worker.seen().len(), worker.most_inside()), (400, 1));
     let shards = spillgate.status()["shards"].as_array().map(Vec::len);
     assert_eq!(shards, Some(2), "the clients were spread over two");
+}
+
+#[test]
+fn a_probe_that_is_an_exchange_takes_a_slot_like_one() {
+    let worker = Echo::start();
+    let config = two_shards(&[&worker])
+        .pool("probe_path = \"/health\"")
+        .pool("probe_interval_up = \"10ms\"");
+    let spillgate = Spillgate::start(config);
+    spillgate.wait_up(1);
+    worker.takes(Duration::from_millis(1));
+    let probes = || spillgate.metrics().sum("spillgate_probes_total", &[]);
+    let before = probes();
+    // One client, so that probes find the slot free now and then.
+    let crowd = Crowd::start(spillgate.address(), 1, |client, turn| Some(mixed(client, turn)));
+    until("probes of a worker that serves", || (probes() >= before + 5).then_some(()));
+    expect_all_ok(&crowd.stop());
+    assert_eq!(worker.most_inside(), 1);
+    assert!(worker.targets().iter().filter(|target| *target == "/health").count() >= 5);
 }
 
 #[test]
@@ -172,8 +191,11 @@ fn an_unmeetable_deadline_sheds_once_enough_is_known() {
     for mut client in early.into_iter().chain([inside]) {
         assert_eq!(client.receive_response().status(), 200);
     }
-    let late = || spillgate.metrics().sum("spillgate_exchange_late_total", &[]);
-    assert_eq!(late(), 2, "late answers are counted");
+    for target in ["/inside", "/early"] {
+        spillgate.record(target);
+    }
+    let late = spillgate.metrics().sum("spillgate_exchange_late_total", &[]);
+    assert_eq!(late, 2, "late answers are counted");
 
     // Many fast answers later it is known, and far below the deadline.
     expect_all_ok(&Crowd::of(spillgate.address(), 4, 25).finish());

@@ -62,12 +62,12 @@ fn what_runs_and_what_waits_is_finished_first() {
 #[test]
 fn connections_that_the_kernel_has_completed_are_served() {
     let worker = Echo::start();
-    let config = Config::of(&[worker.address()]).top("shards = 2");
+    let config = Config::of(&[worker.address()]).top("shards = 2").pool("queue_len_max = 1000");
     let mut spillgate = Spillgate::start(config);
     assert_eq!(spillgate.ask(get("/")).status(), 200);
     // While it stands still, connections are completed by the kernel and wait to be accepted.
     spillgate.signal(Signal::STOP);
-    let mut clients: Vec<Link> = (0..20).map(|_| spillgate.connect()).collect();
+    let mut clients: Vec<Link> = (0..300).map(|_| spillgate.connect()).collect();
     for client in &mut clients {
         client.send(post("/late", "x"));
     }

@@ -6,13 +6,15 @@
 use std::future::poll_fn;
 use std::io;
 
-use spillgate_wire::http1::{HeadLimits, ResponseIndex};
+use spillgate_wire::http1::{BodyDecoder, HeadLimits, Method, ResponseIndex};
 
 use super::settings::Endpoint;
 use crate::net::stream::Stream;
 
-/// Most bytes of an answer that are read.
-const ANSWER_MAX: usize = 64 * 1024;
+/// Largest head of an answer.
+const HEAD_MAX: usize = 32 * 1024;
+/// Most bytes of its body that are read.
+const BODY_MAX: usize = 64 * 1024;
 
 /// Ask for a connection, and close it.
 ///
@@ -36,31 +38,50 @@ pub async fn ask(endpoint: &Endpoint, path: Option<&str>) -> io::Result<u16> {
     while sent < request.len() {
         sent += poll_fn(|cx| stream.poll_write(cx, &request.as_bytes()[sent..])).await?;
     }
-    let limits = HeadLimits { size_max: 32 * 1024, fields_max: HeadLimits::FIELDS_MAX };
-    let mut answer = vec![0; 4096];
-    let mut len = 0;
-    let mut status = None;
+    receive(&stream, if path.is_some() { Method::Get } else { Method::Options }).await
+}
+
+/// Read one answer and say its status. It ends where its framing says so: some workers keep the
+/// connection although they were asked not to.
+async fn receive(stream: &Stream, method: Method) -> io::Result<u16> {
+    let limits = HeadLimits { size_max: HEAD_MAX, fields_max: HeadLimits::FIELDS_MAX };
+    let mut answer = Vec::new();
     let mut index = ResponseIndex::new();
+    let (status, framing, head_len) = loop {
+        if read_more(stream, &mut answer).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if let Some(len) = index.parse(&answer, &limits).map_err(|error| bad(error.reason()))? {
+            let head = index.head(&answer);
+            break (head.status(), head.framing(method), len);
+        }
+    };
+    answer.drain(..head_len);
+    let mut body = BodyDecoder::new(framing);
+    let mut body_len = 0;
     loop {
-        if len == answer.len() {
-            if status.is_some() && len >= ANSWER_MAX {
-                break;
-            }
-            answer.resize(len * 2, 0);
+        let decoded = body.decode(&answer).map_err(|error| bad(error.reason()))?;
+        answer.drain(..decoded.consumed);
+        body_len += decoded.consumed;
+        if decoded.done || body_len >= BODY_MAX {
+            return Ok(status);
         }
-        let count = poll_fn(|cx| stream.poll_read(cx, &mut answer[len..])).await?;
-        if count == 0 {
-            break;
-        }
-        len += count;
-        if status.is_none() {
-            let parsed = index
-                .parse(&answer[..len], &limits)
-                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.reason()))?;
-            status = parsed.map(|_| index.head(&answer[..len]).status());
+        // One that ends too early has answered all the same.
+        if decoded.consumed == 0 && read_more(stream, &mut answer).await? == 0 {
+            return Ok(status);
         }
     }
-    status.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+}
+
+async fn read_more(stream: &Stream, answer: &mut Vec<u8>) -> io::Result<usize> {
+    let mut bytes = [0; 4096];
+    let count = poll_fn(|cx| stream.poll_read(cx, &mut bytes)).await?;
+    answer.extend_from_slice(&bytes[..count]);
+    Ok(count)
+}
+
+fn bad(reason: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason)
 }
 
 fn host(endpoint: &Endpoint) -> String {

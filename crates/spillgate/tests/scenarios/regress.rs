@@ -92,3 +92,22 @@ fn a_worker_that_stands_still_is_noticed_while_its_client_reads() {
         (spillgate.pool()["failed"]["worker_timeout"] == 1).then_some(())
     });
 }
+
+/// A probe waited for the end of its connection, which some workers keep whatever they are asked.
+#[test]
+fn a_probe_is_answered_when_the_answer_is_whole() {
+    for answer in ["Content-Length: 2\r\n\r\nno", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"] {
+        let (worker, spillgate) = Worker::behind(|config| {
+            config.pool("exchange_time_max = \"100ms\"").pool("probe_time_max = \"1h\"")
+        });
+        let mut stuck = spillgate.connect();
+        stuck.send(get("/stuck"));
+        let mut link = worker.accept();
+        link.receive_request();
+        assert_eq!(stuck.receive_response().status(), 504);
+        let mut probe = worker.accept();
+        assert_eq!(probe.receive_request().head.line, "OPTIONS * HTTP/1.1");
+        probe.send(format!("HTTP/1.1 405 No\r\n{answer}"));
+        spillgate.wait_up(1);
+    }
+}

@@ -34,7 +34,7 @@ fn row(text: &str, name: &str) -> Vec<u64> {
 #[test]
 fn everybody_is_answered_or_told_so() {
     let folder = tempfile::tempdir().expect("a scratch folder");
-    let output = demo(folder.path(), "6").output().expect("it can be started");
+    let output = demo(folder.path(), "10").output().expect("it can be started");
     let text = String::from_utf8(output.stdout).expect("it prints UTF-8");
     assert!(output.status.success(), "{}\n{text}", output.status);
     for name in ROWS {

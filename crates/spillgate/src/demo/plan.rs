@@ -79,8 +79,8 @@ pub(super) const PHASES: [Phase; 7] = [
     Phase {
         name: "ebb",
         about: "the queue empties",
-        share: 3,
-        load: 0.2,
+        share: 4,
+        load: 0.3,
         happening: Happening::Nothing,
     },
     Phase {
@@ -93,7 +93,7 @@ pub(super) const PHASES: [Phase; 7] = [
     Phase {
         name: "restart",
         about: "all workers are replaced, one after the other, under load",
-        share: 9,
+        share: 8,
         load: 0.7,
         happening: Happening::Restart,
     },

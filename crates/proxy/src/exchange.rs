@@ -63,6 +63,10 @@ async fn exchange<'s>(
         To::Pool(pool) => pool,
         To::Reply(settings) => {
             record.arrive(None, routed.name);
+            if body.length() != Some(0) && body.take_whole().is_none() {
+                // A body that nobody will read.
+                responder.close_after();
+            }
             record.status = reply::reply_fixed(settings, responder).await.map_err(gone)?;
             return Ok(());
         }

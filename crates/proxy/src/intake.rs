@@ -69,7 +69,8 @@ pub(crate) async fn intake(
     }
     if let Some(reason) = pool.shut_reason() {
         // There is no place in the queue: better said before megabytes have crossed the network.
-        return Err(ExchangeError::turned_away(reason, None));
+        let early = ExchangeError::turned_away(reason, None);
+        return Err(ExchangeError { stage: Stage::Intake, ..early });
     }
     let mut buffer = Buffer::request(&shard.storage, length);
     poll_fn(|cx| {

@@ -6,10 +6,12 @@
 mod accounting;
 mod admin;
 mod basic;
+mod buffering;
 mod failure;
 mod forwarding;
 mod gate;
 mod harness;
+mod limits;
 mod malformed;
 mod old_clients;
 mod proxy_protocol;

@@ -296,6 +296,18 @@ impl Link {
         assert!(self.unread.is_empty() && silent, "not silent: {peeked:?}, {}", self.shown());
     }
 
+    /// Read for so long; true where neither bytes nor an end came. This is how a client is slow.
+    pub(crate) fn is_quiet_for(&mut self, time: Duration) -> bool {
+        let limit = |time| {
+            sockopt::set_socket_timeout(&self.socket, sockopt::Timeout::Recv, Some(time))
+                .expect("a socket takes a time limit");
+        };
+        limit(time);
+        let peeked = rustix::net::recv(&self.socket, &mut [0u8; 1], RecvFlags::PEEK);
+        limit(PATIENCE);
+        matches!(peeked, Err(Errno::AGAIN))
+    }
+
     /// Wait for a byte of the other end, or its end; true where it was a byte.
     pub(super) fn is_spoken_on(&self) -> bool {
         let peeked = rustix::net::recv(&self.socket, &mut [0u8; 1], RecvFlags::PEEK);

@@ -6,12 +6,12 @@
 //! `start_hold_max`) and the last moment that still meets `answer_within`.
 
 use crate::id::{ShardId, Ticket};
-use crate::pool::{Choice, Way};
+use crate::pool::{Choice, State, Way, Worker};
 use crate::time::{Duration, Instant};
 
 use super::permits::Held;
 use super::queue::{Place, Waiter};
-use super::{Arrival, Attempt, Connection, Gate, Grant, Output, Reason, Shed, Tried};
+use super::{Arrival, Attempt, Connection, Gate, Grant, Output, Reason, Settings, Shed, Tried};
 
 /// An exchange that gets a permit.
 pub(super) struct Recipient {
@@ -198,14 +198,24 @@ impl Gate {
         }
     }
 
-    /// When the wait of the exchange at `place` is over. Who came before the pool was first ready
-    /// was held for the start; its time in the queue begins with the first worker.
+    /// When the wait of the exchange at `place` is over. Who came while the pool started or changed
+    /// over was held for that; its time in the queue begins with the worker that is ready then.
     fn wait_end(&self, place: Place) -> Instant {
         let from = self.queue.get(place).waits_from;
-        match self.first_ready {
-            None => from + self.settings.start_hold_max,
-            Some(ready) => from.max(ready) + self.settings.queue_wait_max,
+        let Settings { start_hold_max, queue_wait_max, .. } = self.settings;
+        match self.served_since {
+            None => from + start_hold_max,
+            Some(_) if self.is_held() => from + start_hold_max.max(queue_wait_max),
+            Some(since) => from.max(since) + queue_wait_max,
         }
+    }
+
+    /// Is the queue held: until the first worker is ready, or while nobody is left but workers that
+    /// end their last exchanges and whose next process is about to take over?
+    pub(super) fn is_held(&self) -> bool {
+        let changes_over = |worker: &Worker| worker.state == State::Draining && !worker.leaving;
+        let is_changing = || self.pool.workers().iter().any(changes_over);
+        self.served_since.is_none() || (self.none_up_since.is_some() && is_changing())
     }
 
     /// Why the exchange at `place` got no slot: there was none at all while it was in the queue, or
@@ -213,7 +223,7 @@ impl Gate {
     fn wait_reason(&self, place: Place) -> Reason {
         let queued = self.queue.get(place).queued;
         match self.none_up_since {
-            _ if self.first_ready.is_none() => Reason::StartHoldExpired,
+            _ if self.served_since.is_none() => Reason::StartHoldExpired,
             Some(since) if since <= queued => Reason::NoWorker,
             _ => Reason::QueueTimeout,
         }

@@ -57,6 +57,7 @@ impl Gate {
 
     /// Change the state of the worker at `index`.
     pub(super) fn enter(&mut self, index: usize, state: State) {
+        let held = self.is_held();
         let worker = self.pool.worker_mut(index);
         if worker.state == state {
             return;
@@ -67,7 +68,7 @@ impl Gate {
         self.outputs.push_back(Output::State { worker: worker.id, state });
         self.pool.refresh(index);
         if state == State::Up {
-            self.first_ready.get_or_insert(self.now);
+            self.served_since = self.served_since.filter(|_| !held).or(Some(self.now));
         } else {
             self.unreserve_all(index);
             self.close_all(index);

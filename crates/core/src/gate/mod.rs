@@ -72,8 +72,9 @@ pub struct Gate {
     retry_budget: RetryBudget,
     /// When the next probe is due.
     probe_at: Instant,
-    /// When the first worker of the pool was ready.
-    first_ready: Option<Instant>,
+    /// Since when waiting is waiting for a slot, and not for the pool to start or to change over;
+    /// none: it has never been ready.
+    served_since: Option<Instant>,
     /// Since when no worker is up.
     none_up_since: Option<Instant>,
     draining: bool,
@@ -102,7 +103,7 @@ impl Gate {
             waits: Window::new(WAITS_MAX, WAIT_AGE_MAX, Ratio::from_percent(50)),
             retry_budget: RetryBudget::new(now),
             probe_at: Instant::FAR_FUTURE,
-            first_ready: None,
+            served_since: None,
             none_up_since: Some(now),
             draining: false,
             totals: Totals::default(),

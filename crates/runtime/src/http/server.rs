@@ -286,8 +286,8 @@ impl<S: Service> Connection<S> {
 
     fn poll_waited(&mut self, cx: &mut Context<'_>, begun: bool) -> Poll<Next> {
         if self.shared.stopping.is_on() && !begun {
-            // Woken by the stop: what is left of the idle time shrinks to a moment. Later looks come
-            // later and change nothing.
+            // Woken by the stop: what is left of the idle time shrinks to a moment. Later looks
+            // change nothing.
             self.deadline.shorten(clock::now() + STOP_IDLE_MAX);
         }
         ready!(self.deadline.poll_passed(cx));

@@ -419,7 +419,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""60s""#),
         live: false,
         line: "longest wait until the first worker of the pool was ever ready",
-        text: "Takes the place of `queue_wait_max` during a cold start. The length of the queue \
+        text: "Takes the place of `queue_wait_max` during a cold start, and while a rolling \
+               restart leaves the pool without a worker for a moment. The length of the queue \
                still bounds.",
         since: "0.1.0",
     },

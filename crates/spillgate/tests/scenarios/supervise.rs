@@ -156,6 +156,28 @@ fn a_rolling_restart_waits_for_what_runs() {
 }
 
 #[test]
+fn the_queue_is_held_while_the_only_worker_changes_over() {
+    let program = Program::new();
+    let config = program.config(1).pool("queue_wait_max = \"100ms\"");
+    let spillgate = Spillgate::start(config);
+    spillgate.wait_up(1);
+    let mark = program.mark("go");
+    let mut running = spillgate.connect();
+    running.send(post(&format!("/until{mark}"), ""));
+    spillgate.wait_pool("a busy worker", |pool| pool["in_flight"] == 1);
+    assert!(spillgate.ctl(&["restart", "app"]).status.success());
+    spillgate.messages.wait_for("pool: app: worker 0 is draining");
+    let mut waiting = spillgate.connect();
+    waiting.send(post("/", "x"));
+    spillgate.wait_pool("a wait longer than that in the queue", |pool| {
+        pool["waiting"][0]["for_ms"].as_f64().is_some_and(|wait| wait > 200.0)
+    });
+    std::fs::write(&mark, "").expect("a file can be written");
+    let (old, new) = (told(&running.receive_response()), told(&waiting.receive_response()));
+    assert_ne!(old["pid"], new["pid"]);
+}
+
+#[test]
 fn a_worker_in_an_infinite_loop_is_replaced() {
     let program = Program::new();
     let config = program

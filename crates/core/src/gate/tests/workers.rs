@@ -238,6 +238,32 @@ fn a_drained_worker_finishes_and_gets_nothing_new() {
 }
 
 #[test]
+fn who_waits_for_the_only_worker_to_change_over_is_held_as_for_a_start() {
+    check(
+        &settings(),
+        "0 up 0
+         0 arrive 1 -> grant 1 0 new
+         1000 arrive 2
+         2000 drain 0 -> state 0 draining
+         3000 arrive 3
+         20000 ok 1 -> close 0 0
+         20001 closed 0 0
+         20002 ready 0 -> state 0 up; grant 2 0 new waited 19002
+         24000 ok 2 -> grant 3 0 idle waited 21000",
+    );
+    check(
+        &settings(),
+        "0 up 0
+         0 arrive 1 -> grant 1 0 new
+         1000 arrive 2
+         2000 drain 0 -> state 0 draining
+         3000 arrive 3
+         61000 timeout -> shed 2 queue-timeout
+         63000 timeout -> shed 3 no-worker",
+    );
+}
+
+#[test]
 fn a_worker_that_leaves_is_forgotten_with_its_last_permit() {
     let mut gate = check(
         &settings(),

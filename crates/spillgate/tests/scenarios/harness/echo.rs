@@ -246,9 +246,9 @@ fn answer(request: &Seen) -> Vec<u8> {
         Some(count) => Echo::bytes(count),
         None => shown(request),
     };
+    let (kind, len) = ("application/json", body.len());
     let head = format!(
-        "HTTP/1.1 {status} As Asked\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-        body.len()
+        "HTTP/1.1 {status} As Asked\r\nContent-Type: {kind}\r\nContent-Length: {len}\r\n\r\n",
     );
     let mut answer = head.into_bytes();
     if request.head.method() != "HEAD" {

@@ -42,6 +42,8 @@ pub(crate) struct Collected<'s> {
     pub(crate) len: u64,
     /// Why the answer is not buffered, if it is not.
     pub(crate) relay: Option<RelayReason>,
+    /// There was no room for more of it at least once, so its worker waited for its client.
+    fell_back: bool,
     /// When the worker's last byte came.
     pub(crate) ended: Option<Instant>,
 }
@@ -95,6 +97,7 @@ impl<'s> Collected<'s> {
             trailers: Vec::new(),
             len: 0,
             relay: None,
+            fell_back: false,
             ended: None,
         };
         match framing {
@@ -115,6 +118,15 @@ impl<'s> Collected<'s> {
             self.whole = Some(whole);
             self.end(now);
         }
+    }
+
+    /// Why the worker had to keep the client's pace, if it had to.
+    pub(crate) fn relayed(&self) -> Option<RelayReason> {
+        let short = match self.shard.settings.spill {
+            Some(_) => RelayReason::Spill,
+            None => RelayReason::ByteBudget,
+        };
+        self.relay.or(self.fell_back.then_some(short))
     }
 
     /// Is the answer whole?
@@ -213,7 +225,13 @@ impl<'s> Collected<'s> {
         let storage: &Arc<Storage> = &self.shard.storage;
         let buffer = self.buffer.get_or_insert_with(|| Box::new(Buffer::response(storage)));
         match buffer.poll_append(cx, chunk) {
-            Poll::Ready(Ok(0)) | Poll::Pending => {
+            Poll::Ready(Ok(0)) => {
+                source.connection.park();
+                self.fell_back = true;
+                Poll::Ready(Ok(Step::Full))
+            }
+            // Its own spill writes are under way.
+            Poll::Pending => {
                 source.connection.park();
                 Poll::Ready(Ok(Step::Full))
             }

@@ -160,7 +160,7 @@ fn finish(collected: &Collected<'_>, record: &mut Record<'_, '_>, now: Instant) 
     record.done(Stage::Collect, collected.ended.unwrap_or(now));
     record.done(Stage::Deliver, now);
     record.response_bytes = collected.len;
-    record.relay = collected.relay;
+    record.relay = collected.relayed();
 }
 
 fn gone(_: SendFailure) -> ExchangeError {

@@ -44,6 +44,15 @@ impl IdleConnections {
         (!list.is_empty()).then(|| list.remove(stale))
     }
 
+    /// Close all; one entry for each.
+    pub(crate) fn take_all(&mut self) -> Vec<WorkerId> {
+        let mut closed = Vec::new();
+        for (id, list) in (0..).zip(&mut self.by_worker) {
+            closed.extend(list.drain(..).map(|_| WorkerId(id)));
+        }
+        closed
+    }
+
     /// Close those that are too old, or that their worker has closed; one entry for each.
     pub(crate) fn sweep(&mut self, now: Instant) -> Vec<WorkerId> {
         let mut closed = Vec::new();

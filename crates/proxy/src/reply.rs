@@ -86,7 +86,6 @@ fn refuse_row(reason: RefuseReason, words: &'static str) -> Row {
         RefuseReason::HeadTimeout | RefuseReason::BodyTooSlow => (408, "http_request_error"),
         RefuseReason::BodyTooLarge => (413, "http_request_error"),
         RefuseReason::NoRoute => (404, "destination_not_found"),
-        RefuseReason::Method => (405, "http_request_denied"),
         RefuseReason::Connect => (501, "http_request_denied"),
         RefuseReason::Version => (505, "http_request_error"),
         RefuseReason::Expectation => (417, "http_request_error"),

@@ -51,6 +51,11 @@ impl Connections {
         Connections { open, open_max, total: AtomicU32::new(0), total_max }
     }
 
+    /// Is any open, on any listener and shard?
+    fn any_open(&self) -> bool {
+        self.total.load(Ordering::Relaxed) > 0
+    }
+
     /// How many are open on this listener.
     pub fn open(&self, listener: usize) -> u32 {
         self.open[listener].load(Ordering::Relaxed)
@@ -120,7 +125,9 @@ pub async fn run(
     stop.notify_waiters();
     let last = clock::now() + shard.settings.drain_time_max;
     // Each listener holds a handle of the stop until it has accepted what the kernel had completed.
-    let is_busy = || open.get() > 0 || Rc::strong_count(&stop) > 1;
+    // Exchanges of other shards may want this shard's idle connections closed, so it serves its
+    // mailbox until the last connection of any shard has ended.
+    let is_busy = || connections.any_open() || Rc::strong_count(&stop) > 1;
     while is_busy() && clock::now() < last {
         serve_messages(&shard, mailbox, Some(clock::now() + PAUSE)).await;
     }
@@ -132,6 +139,7 @@ pub async fn run(
         let count = open.get();
         events::warn("drain", format_args!("{count} connections cut off at drain_time_max"));
     }
+    shard.close_idle();
     shard.flush_log();
 }
 

@@ -171,6 +171,16 @@ impl Shard {
         }
     }
 
+    /// Close all idle connections to workers: this shard ends.
+    pub fn close_idle(&self) {
+        for (index, pool) in self.pools.iter().enumerate() {
+            let closed = pool.idle.borrow_mut().take_all();
+            for worker in closed {
+                self.tell(index, Input::Closed { worker, shard: self.id }, clock::now());
+            }
+        }
+    }
+
     /// Close idle connections to workers that are too old or closed by their worker.
     pub fn sweep_idle(&self, now: Instant) {
         for (index, pool) in self.pools.iter().enumerate() {

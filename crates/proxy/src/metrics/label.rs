@@ -175,8 +175,6 @@ pub enum RefuseReason {
     BodyTooSlow,
     /// No route matches its host and path.
     NoRoute,
-    /// Its method is not allowed here.
-    Method,
     /// It is a CONNECT: we are no forward proxy.
     Connect,
     /// Its protocol version is none of ours.
@@ -195,7 +193,6 @@ impl LabelSet for RefuseReason {
         RefuseReason::BodyTooLarge,
         RefuseReason::BodyTooSlow,
         RefuseReason::NoRoute,
-        RefuseReason::Method,
         RefuseReason::Connect,
         RefuseReason::Version,
         RefuseReason::Expectation,
@@ -215,7 +212,6 @@ impl LabelSet for RefuseReason {
             RefuseReason::BodyTooLarge => "body_too_large",
             RefuseReason::BodyTooSlow => "body_too_slow",
             RefuseReason::NoRoute => "no_route",
-            RefuseReason::Method => "method",
             RefuseReason::Connect => "connect",
             RefuseReason::Version => "version",
             RefuseReason::Expectation => "expectation",

@@ -7,6 +7,7 @@
 use std::future::Future;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
+use std::pin::Pin;
 use std::process::{Child, ExitStatus};
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,7 +97,7 @@ impl News<'_> {
         notices: &Notifications,
         connect: impl Future<Output = ()>,
     ) {
-        let mut connect = Box::pin(connect);
+        let mut connect = Some(Box::pin(connect));
         let mut said = Said::default();
         loop {
             tokio::select! {
@@ -104,10 +105,14 @@ impl News<'_> {
                 // An error of the descriptor would be one of the engine; the reaping waits anyhow.
                 _ended = exit.readable() => return,
                 notice = notices.next(self.group) => self.take(notice, &mut said).await,
-                () = &mut connect, if !said.anything => {
+                () = wait_for(&mut connect) => {
                     said.anything = true;
                     self.tell_ready(&mut said).await;
                 }
+            }
+            if said.anything {
+                // Given up at once: its connection may be the only one that the worker can serve.
+                connect = None;
             }
         }
     }
@@ -134,6 +139,14 @@ impl News<'_> {
             said.ready = true;
             tell(self.events, ProcessEvent::Ready(self.id)).await;
         }
+    }
+}
+
+/// The end of `task`; never where there is none.
+async fn wait_for(task: &mut Option<Pin<Box<impl Future<Output = ()>>>>) {
+    match task {
+        Some(task) => task.as_mut().await,
+        None => std::future::pending().await,
     }
 }
 

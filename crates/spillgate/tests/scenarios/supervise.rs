@@ -7,7 +7,8 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 
 use crate::harness::{
-    Config, Crowd, Message, Program, Spillgate, expect_all_ok, get, mixed, post, until, workers,
+    Answer, Config, Crowd, Message, Program, Spillgate, expect_all_ok, get, mixed, post, until,
+    workers,
 };
 
 /// What a worker said of itself.
@@ -38,6 +39,8 @@ fn workers_are_told_who_they_are_and_where_to_listen() {
         let config = config.pool("environment = { GREETING = \"hello\" }");
         let spillgate = Spillgate::start(config);
         spillgate.wait_up(2);
+        let said = spillgate.messages.all().join("\n");
+        assert!(!said.contains("warning"), "the folder of the sockets is made: {said}");
         // While one is busy, the other is asked.
         let mark = program.mark(key);
         let mut first = spillgate.connect();
@@ -103,6 +106,31 @@ fn an_idle_worker_that_is_killed_is_replaced_and_costs_nothing() {
             workers(pool).all(|worker| worker["state"] == "up" && worker["pid"] != pids[0])
         });
     }
+}
+
+#[test]
+fn a_kill_under_load_costs_at_most_the_unsafe_exchange_that_it_hits() {
+    const KILLS: usize = 5;
+    let program = Program::new();
+    let spillgate = Spillgate::start(program.config(3).pool("restart_wait_min = \"10ms\""));
+    spillgate.wait_up(3);
+    let crowd = Crowd::start(spillgate.address(), 6, |client, turn| Some(mixed(client, turn)));
+    for round in 0..KILLS {
+        crowd.wait_more(10);
+        let pids = spillgate.pids();
+        let victim = Pid::from_raw(pids[round % pids.len()]).expect("a process id");
+        kill_process(victim, Signal::KILL).expect("it runs");
+        until("its end", || is_gone(victim).then_some(()));
+        spillgate.wait_up(3);
+    }
+    crowd.wait_more(10);
+    let answers = crowd.stop();
+    let (lost, good): (Vec<Answer>, Vec<Answer>) = answers.into_iter().partition(|answer| {
+        let response = answer.response.as_ref();
+        answer.line.starts_with("POST") && response.is_some_and(|one| one.status() == 502)
+    });
+    expect_all_ok(&good);
+    assert!(lost.len() <= KILLS, "{} lost: {lost:?}", lost.len());
 }
 
 #[test]

@@ -39,8 +39,8 @@ pub(super) fn check(raw: &Raw, problems: &mut Vec<Problem>) {
     for pool in &raw.pools {
         for (key, what) in [("socket_dir", "sockets"), ("directory", "a working directory")] {
             if let Some((path, span)) = given(pool, key, Value::as_path) {
-                // A relative `socket_dir` is an error already.
-                if key == "directory" || path.is_absolute() {
+                // A missing `socket_dir` is made at the start; a relative one is an error already.
+                if key == "directory" || (path.is_absolute() && path.exists()) {
                     folder_exists(path, span, what, problems);
                 }
             }

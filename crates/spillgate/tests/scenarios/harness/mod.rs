@@ -25,7 +25,7 @@ mod wait;
 mod worker;
 
 pub(crate) use config::Config;
-pub(crate) use crowd::{Crowd, expect_all_ok, mixed};
+pub(crate) use crowd::{Answer, Crowd, expect_all_ok, mixed};
 pub(crate) use echo::Echo;
 pub(crate) use exposition::Metrics;
 pub(crate) use link::Link;

@@ -67,9 +67,9 @@ pub(crate) async fn intake(
     if let Some(whole) = body.take_whole() {
         return Ok(Received::Lent(whole));
     }
-    if let Some(reason) = pool.shut_reason() {
+    if let Some((reason, retry_after)) = pool.shut() {
         // There is no place in the queue: better said before megabytes have crossed the network.
-        let early = ExchangeError::turned_away(reason, None);
+        let early = ExchangeError::turned_away(reason, retry_after);
         return Err(ExchangeError { stage: Stage::Intake, ..early });
     }
     let mut buffer = Buffer::request(&shard.storage, length);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use spillgate_core::gate::{Change, Gate, Grant, Input, Output, Probe, Reason, Shed, View};
 use spillgate_core::id::{ShardId, WorkerId};
 use spillgate_core::pool::State;
-use spillgate_core::time::Instant;
+use spillgate_core::time::{Duration, Instant};
 use spillgate_runtime::clock;
 use spillgate_runtime::http::settings::Endpoint;
 use spillgate_runtime::shard::Mailbox;
@@ -193,9 +193,10 @@ impl Pool {
         ShardMessage::Decided { pool: self.index, decision }
     }
 
-    /// Why an exchange that came now would be turned away at once, if it would.
-    pub(crate) fn shut_reason(&self) -> Option<Reason> {
-        self.lock().shut_reason()
+    /// Why an exchange that came now would be turned away at once, and when asking again could
+    /// help, if it would be.
+    pub(crate) fn shut(&self) -> Option<(Reason, Option<Duration>)> {
+        self.lock().shut()
     }
 
     /// A worker did not answer in time.

@@ -247,7 +247,13 @@ impl Gate {
     }
 
     fn shed(&mut self, ticket: Ticket, shard: ShardId, reason: Reason) {
-        let retry_after = match reason {
+        let retry_after = self.retry_after(reason);
+        self.outputs.push_back(Output::Shed(Shed { ticket, shard, reason, retry_after }));
+    }
+
+    /// When asking again could help somebody who is turned away for this reason.
+    pub(super) fn retry_after(&self, reason: Reason) -> Option<Duration> {
+        match reason {
             Reason::QueueFull | Reason::QueueTimeout | Reason::DeadlineUnmeetable => {
                 Some(self.drain_time())
             }
@@ -256,8 +262,7 @@ impl Gate {
             | Reason::WorkerFailed
             | Reason::RetryBudget
             | Reason::Draining => None,
-        };
-        self.outputs.push_back(Output::Shed(Shed { ticket, shard, reason, retry_after }));
+        }
     }
 
     /// The time in which the queue, and one more, will have been served: zero where no service time

@@ -145,14 +145,17 @@ impl Gate {
         self.ask_due();
     }
 
-    /// Why a first arrival would be turned away at once, if it came now: there is neither a free
-    /// slot nor a place in the queue, or the gate drains. Lets the shell refuse a long body early.
-    pub fn shut_reason(&self) -> Option<Reason> {
-        if self.draining {
-            return Some(Reason::Draining);
-        }
+    /// Why a first arrival would be turned away at once if it came now, and when asking again could
+    /// help: there is neither a free slot nor a place in the queue, or the gate drains. Lets the
+    /// shell turn a long body away early.
+    pub fn shut(&self) -> Option<(Reason, Option<Duration>)> {
         let full = self.queue.bounded() >= self.settings.queue_len_max;
-        (full && !self.pool.has_free()).then_some(Reason::QueueFull)
+        let reason = match self.draining {
+            true => Reason::Draining,
+            false if full && !self.pool.has_free() => Reason::QueueFull,
+            false => return None,
+        };
+        Some((reason, self.retry_after(reason)))
     }
 
     fn advance(&mut self, now: Instant) {

@@ -286,7 +286,7 @@ async fn exchange(shard: Rc<Shard>, head: &'static [u8], stream: Rc<Stream>, len
 fn two_exchanges_share_one_connection() {
     let endpoint = start_worker();
     let settings = settings(&endpoint);
-    let (tell, told) = mpsc::channel();
+    let (tell, told) = mpsc::sync_channel(2);
     let thread = shard::start(ShardId(0), None, move || async move {
         let shard = make_shard(settings, endpoint);
         let (slow, quick) = (Rc::new(Stream::default()), Rc::new(Stream::default()));

@@ -150,6 +150,16 @@ fn a_second_sigterm_changes_nothing_and_sigquit_ends_the_drain() {
 }
 
 #[test]
+fn a_hangup_is_answered_and_changes_nothing() {
+    let (worker, spillgate, mut client) = busy(|config| config);
+    spillgate.signal(Signal::HUP);
+    spillgate.messages.wait_for("restart to change it");
+    worker.let_all_go();
+    assert_eq!(client.receive_response().status(), 200);
+    assert_eq!(client.ask(get("/")).status(), 200);
+}
+
+#[test]
 fn the_access_log_is_reopened_after_its_file_was_renamed() {
     let worker = Echo::start();
     let folder = tempfile::TempDir::new().expect("a folder can be made");

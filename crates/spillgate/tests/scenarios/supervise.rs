@@ -1,14 +1,15 @@
 //! Workers that Spillgate starts itself, as real processes: their start, their ends, and what
 //! clients notice of either.
 
+use std::net::TcpListener;
 use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 
 use crate::harness::{
-    Answer, Config, Crowd, Message, Program, Spillgate, expect_all_ok, get, mixed, post, until,
-    workers,
+    Answer, Config, Crowd, Link, Message, Program, Spillgate, expect_all_ok, get, mixed, post,
+    until, workers,
 };
 
 /// What a worker said of itself.
@@ -184,6 +185,26 @@ fn a_rolling_restart_waits_for_what_runs() {
 }
 
 #[test]
+fn a_release_that_does_not_start_is_not_rolled_out() {
+    let program = Program::new();
+    let mark = program.mark("broken");
+    let config = program.config(2).pool(&format!("environment = {{ BROKEN_IF = {mark:?} }}"));
+    let spillgate = Spillgate::start(config);
+    spillgate.wait_up(2);
+    let before = spillgate.pids();
+    std::fs::write(&mark, "").expect("a file can be written");
+    let crowd = Crowd::start(spillgate.address(), 4, |client, turn| Some(mixed(client, turn)));
+    let restart = spillgate.ctl(&["restart", "app", "--wait"]);
+    assert_eq!(restart.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&restart.stderr).into_owned();
+    assert!(said.contains("the next process ended, the one before it serves on"), "{said}");
+    spillgate.messages.wait_for("[app/0] this release does not start");
+    crowd.wait_more(10);
+    expect_all_ok(&crowd.stop());
+    assert_eq!(spillgate.pids(), before);
+}
+
+#[test]
 fn the_queue_is_held_while_the_only_worker_changes_over() {
     let program = Program::new();
     let config = program.config(1).pool("queue_wait_max = \"100ms\"");
@@ -264,16 +285,62 @@ fn a_killed_spillgate_leaves_no_worker_behind() {
 }
 
 #[test]
-fn workers_end_with_a_spillgate_that_stops() {
+fn workers_end_with_a_spillgate_that_stops_but_not_before_their_exchanges() {
     let program = Program::new();
     let mut spillgate = Spillgate::start(program.config(2));
     spillgate.wait_up(2);
     let pids = spillgate.pids();
+    let mark = program.mark("go");
+    let mut running = spillgate.connect();
+    running.send(post(&format!("/until{mark}"), ""));
+    spillgate.wait_pool("a busy worker", |pool| pool["in_flight"] == 1);
     spillgate.signal(Signal::TERM);
+    until("the end of listening", || Link::connect(spillgate.address()).is_none().then_some(()));
+    running.expect_silence();
+    std::fs::write(&mark, "").expect("a file can be written");
+    told(&running.receive_response());
     assert!(spillgate.ended().success());
     for pid in pids.into_iter().filter_map(Pid::from_raw) {
         assert!(is_gone(pid), "{pid:?} runs on");
     }
+}
+
+#[test]
+fn a_worker_that_does_not_heed_sigterm_is_killed() {
+    let program = Program::new();
+    let mut spillgate = Spillgate::start(program.config(1).pool("stop_time_max = \"50ms\""));
+    let pid = pid_of(&told(&spillgate.ask(get("/deaf")))["pid"]);
+    spillgate.signal(Signal::TERM);
+    assert!(spillgate.ended().success());
+    assert!(is_gone(pid), "it runs on");
+    spillgate.messages.wait_for("app/0 run 1 does not stop, killing it");
+}
+
+#[test]
+fn a_worker_that_ends_again_and_again_waits_longer_each_time() {
+    let config = Config::new()
+        .pool("command = [\"false\"]")
+        .pool("workers = 1")
+        .pool("restart_wait_min = \"10ms\"")
+        .pool("restart_wait_max = \"40ms\"");
+    let spillgate = Spillgate::start(config);
+    for (run, wait) in [(1, 10), (2, 20), (3, 40), (4, 40)] {
+        let words = format!("app/0 run {run} ended with code 1, next one in {wait} ms");
+        spillgate.messages.wait_for(&words);
+    }
+}
+
+#[test]
+fn a_stranger_on_the_port_of_a_worker_is_named() {
+    let stranger = TcpListener::bind("127.0.0.1:0").expect("some port is free");
+    let port = stranger.local_addr().expect("it has one").port();
+    let program = Program::new();
+    let config = program.config_on_ports(1).pool(&format!("port_base = {port}"));
+    let spillgate = Spillgate::start(config);
+    let owner = std::process::id();
+    let words = format!("app/0 run 1: 127.0.0.1:{port} is taken by process {owner}");
+    spillgate.messages.wait_for(&words);
+    assert_eq!(spillgate.pool()["workers"][0]["connections"], 0);
 }
 
 #[test]

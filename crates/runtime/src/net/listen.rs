@@ -2,8 +2,7 @@
 //!
 //! TCP gets one `SO_REUSEPORT` socket for each shard, so that the kernel spreads the connections; a
 //! Unix socket is one, shared by all shards. They are made before any shard runs, so that an
-//! address
-//! in use is a start-up error with a name and not a log line later.
+//! address in use is a start-up error with a name and not a log line later.
 
 use std::io;
 use std::net::SocketAddr;
@@ -32,14 +31,14 @@ const BACKLOG: i32 = 4096;
 /// for ever.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
-/// Time between two such questions. The kernel gives up after nine (`net.ipv4.tcp_keepalive_probes`).
+/// Time between two such questions. The kernel gives up after nine
+/// (`net.ipv4.tcp_keepalive_probes`).
 const ASK_AGAIN: Duration = Duration::from_secs(10);
 
 /// Listen on `address` with `count` sockets (one, shared, for a Unix address).
 ///
 /// Errors: the address is in use, not ours, or not permitted; a Unix path that is not a socket, or
-/// on
-/// which somebody listens, is "in use".
+/// on which somebody listens, is "in use".
 pub fn bind(address: &Endpoint, count: usize) -> io::Result<Vec<OwnedFd>> {
     match address {
         Endpoint::Tcp(address) => bind_tcp(*address, count),

@@ -3,12 +3,10 @@
 //! Each stage takes what the one before returned, so nothing can be sent without a permit. What a
 //! stage does is in the file of its name; what its failure means is decided here, in one place.
 
-use spillgate_core::gate::{Attempt, Tried};
+use spillgate_core::gate::Attempt;
 use spillgate_core::time::Instant;
 use spillgate_runtime::clock;
-use spillgate_runtime::http::service::{
-    BodySource, Refusal, Request, Responder, SendFailure, Service,
-};
+use spillgate_runtime::http::service::{BodySource, Refusal, Request, Responder, Service};
 use spillgate_wire::http1::{Method, RequestHead};
 
 use crate::admit::{Asking, admit};
@@ -21,6 +19,7 @@ use crate::metrics::label::{RefuseReason, RetryKind, Stage};
 use crate::record::Record;
 use crate::reply;
 use crate::route::{Routed, To};
+use crate::settings::ReplySettings;
 use crate::shard::Shard;
 use crate::tunnel::tunnel;
 
@@ -63,11 +62,7 @@ async fn exchange<'s>(
         To::Pool(pool) => pool,
         To::Reply(settings) => {
             record.arrive(None, routed.name);
-            if body.length() != Some(0) && body.take_whole().is_none() {
-                // A body that nobody will read.
-                responder.close_after();
-            }
-            record.status = reply::reply_fixed(settings, responder).await.map_err(gone)?;
+            record.status = reply_fixed(settings, body, responder).await?;
             return Ok(());
         }
     };
@@ -137,6 +132,20 @@ fn route<'s>(shard: &'s Shard, head: &RequestHead) -> Result<Routed<'s>, Exchang
     ))
 }
 
+/// Reply what the file says; returns the status.
+async fn reply_fixed(
+    settings: &ReplySettings,
+    body: &mut dyn BodySource,
+    responder: &mut dyn Responder,
+) -> Result<u16, ExchangeError> {
+    if body.length() != Some(0) && body.take_whole().is_none() {
+        // A body that nobody will read.
+        responder.close_after();
+    }
+    let sent = reply::reply_fixed(settings, responder).await;
+    sent.map_err(|_| ExchangeError::abandoned(Stage::Deliver))
+}
+
 /// What the next try is, if there may be one.
 fn try_again(
     setback: Setback,
@@ -144,11 +153,7 @@ fn try_again(
     attempt: Attempt,
     record: &Record<'_, '_>,
 ) -> Result<Attempt, ExchangeError> {
-    let tried = match attempt {
-        Attempt::First => Tried::default(),
-        Attempt::Unsent(tried) | Attempt::Sent(tried) => tried,
-    };
-    let next = setback.again(head, tried)?;
+    let next = setback.again(head, attempt.tried())?;
     record.retried(match next {
         Attempt::Sent(_) => RetryKind::Sent,
         Attempt::First | Attempt::Unsent(_) => RetryKind::Unsent,
@@ -161,8 +166,4 @@ fn finish(collected: &Collected<'_>, record: &mut Record<'_, '_>, now: Instant) 
     record.done(Stage::Deliver, now);
     record.response_bytes = collected.len;
     record.relay = collected.relayed();
-}
-
-fn gone(_: SendFailure) -> ExchangeError {
-    ExchangeError::abandoned(Stage::Deliver)
 }

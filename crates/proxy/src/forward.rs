@@ -1,8 +1,7 @@
 //! The request head that a worker gets: written anew from the parsed one, never copied as bytes.
 //!
 //! Hop-by-hop fields, and those that a client must not set, are left out; the framing is that of
-//! the
-//! whole body; what we know of the client is added.
+//! the whole body; what we know of the client is added.
 
 use std::net::IpAddr;
 

@@ -36,8 +36,8 @@ impl IdleConnections {
         self.by_worker.get_mut(worker.0 as usize)?.pop()
     }
 
-    /// Take one to close it: one that leads to an earlier process than `generation` if there is any,
-    /// else the one unused for longest.
+    /// Take one to close it: one that leads to an earlier process than `generation` if there is
+    /// any, else the one unused for longest.
     pub(crate) fn take_to_close(&mut self, worker: WorkerId, generation: u64) -> Option<Idle> {
         let list = self.by_worker.get_mut(worker.0 as usize)?;
         let stale = list.iter().position(|idle| idle.generation != generation).unwrap_or(0);

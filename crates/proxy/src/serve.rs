@@ -2,8 +2,7 @@
 //!
 //! Accepting pauses while descriptors or connections are short, and what the kernel has completed
 //! waits in its queue. On stop a shard accepts until that queue is empty before its sockets close,
-//! so
-//! that no connection is reset, and then waits for its exchanges.
+//! so that no connection is reset, and then waits for its exchanges.
 
 use std::cell::Cell;
 use std::future::poll_fn;

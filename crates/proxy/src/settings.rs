@@ -68,8 +68,7 @@ pub struct PoolSettings {
     pub progress_time_max: Duration,
     /// How long a worker keeps an idle connection; ours is not used for unsafe methods in the last
     /// second of it, and closed when it is over. A `Keep-Alive: timeout=` of the worker overrides
-    /// it.
-    /// Default 5 s (Node.js).
+    /// it. Default 5 s (Node.js).
     pub keep_alive_time_max: Duration,
     /// Largest response head. Default 32 KiB.
     pub head_size_max: ByteSize,

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors that client connections leave for everything else: logs, spill files, the admin
-/// page,
-/// probes, and the starting of workers.
+/// page, probes, and the starting of workers.
 pub const RESERVED: u64 = 256;
 
 /// What was in force before it was raised; zero: it was not.

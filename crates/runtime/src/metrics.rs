@@ -2,8 +2,7 @@
 //!
 //! Every cell of this file but [`SharedCounter`] has **one writer**, the shard that owns it, and
 //! any number of readers. So a count is a relaxed load and a relaxed store, which costs what a
-//! plain
-//! addition costs; readers see every cell whole, but not several cells of one moment.
+//! plain addition costs; readers see every cell whole, but not several cells of one moment.
 //!
 //! Absent on purpose: names in the cells, registries, locks, lookups by label. What a cell means is
 //! said once, by a [`Described`] record of the crate that counts, and put beside the sums at scrape

@@ -12,13 +12,12 @@
 //! 4. Who waits is served by age, after the guaranteed one, and is shed after `body_wait_max`.
 //!
 //! Proof sketch of 3: let `g` be the guaranteed body, `c` its largest size. Bytes that are free,
-//! plus
-//! bytes of bodies that will end by themselves, are never less than `c` minus what `g` holds: a
-//! grant to `g` lowers both sides alike, a grant to another is only given when the free bytes alone
-//! still satisfy it, and when `g` is whole or gone its own bytes join the left side, so whoever is
-//! the oldest then finds `c` and is the next `g`. Nor can an older waiter stand before `g`. The
-//! banker's algorithm (Dijkstra 1965) does this for every claim; here one
-//! claim is kept, because bodies end in any order and one that can always finish is enough.
+//! plus bytes of bodies that will end by themselves, are never less than `c` minus what `g` holds:
+//! a grant to `g` lowers both sides alike, a grant to another is only given when the free bytes
+//! alone still satisfy it, and when `g` is whole or gone its own bytes join the left side, so
+//! whoever is the oldest then finds `c` and is the next `g`. Nor can an older waiter stand before
+//! `g`. The banker's algorithm (Dijkstra 1965) does this for every claim; here one claim is kept,
+//! because bodies end in any order and one that can always finish is enough.
 //!
 //! Absent: the bytes themselves, spill extents, wakers (all `runtime`).
 

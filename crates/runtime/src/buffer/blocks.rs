@@ -2,12 +2,10 @@
 //!
 //! A small body is one right-sized allocation (the tail); a large one a row of full blocks and a
 //! tail. Between the full blocks and the tail there may be a gap, whose bytes are in the spill
-//! folder.
-//! Positions count from the first byte of the body.
+//! folder. Positions count from the first byte of the body.
 //!
 //! Invariants: each full block holds exactly [`BLOCK`] bytes; the tail never grows beyond its
-//! limit,
-//! which is what the budget was charged for.
+//! limit, which is what the budget was charged for.
 
 use std::collections::VecDeque;
 

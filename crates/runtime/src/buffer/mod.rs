@@ -6,8 +6,7 @@
 //! allocation, large ones blocks of 64 KiB.
 //!
 //! What does not fit into memory spills: a body beyond `body_memory_max`, and any body when the
-//! budget
-//! is short. Then only its last bytes are in memory, and it is read back piece by piece.
+//! budget is short. Then only its last bytes are in memory, and it is read back piece by piece.
 //!
 //! A request body waits for the byte budget; a response body never does: it says that it is full,
 //! and its reader has to take something first. Everything that a buffer holds is given back when it
@@ -88,8 +87,7 @@ impl Buffer {
     /// A buffer for a request body, of `known_len` bytes if that is known.
     ///
     /// Takes nothing from the budget until the first byte is appended; then the whole length where
-    /// it
-    /// is known, steps where it is not.
+    /// it is known, steps where it is not.
     pub fn request(storage: &Arc<Storage>, known_len: Option<u64>) -> Buffer {
         Buffer::new(storage, Side::Intake, known_len)
     }
@@ -148,15 +146,12 @@ impl Buffer {
     /// Appends a prefix of `bytes` and says how long it is.
     ///
     /// A request is pending while it waits for the budget or for its spill folder; a response only
-    /// for
-    /// its folder. 0 (for `bytes` that are not empty) from a response means that it is full until
-    /// its
-    /// reader has consumed something.
+    /// for its folder. 0 (for `bytes` that are not empty) from a response means that it is full
+    /// until its reader has consumed something.
     ///
     /// # Errors
     /// [`BufferError::Budget`]: waited longer than `body_wait_max`, or no body may be that large.
-    /// The
-    /// others: the spill folders; the body is lost.
+    /// The others: the spill folders; the body is lost.
     pub fn poll_append(
         &mut self,
         cx: &mut Context<'_>,

@@ -12,8 +12,7 @@
 //! [`Spilled::held`], so that the budget pays for it.
 //!
 //! Invariants: only `start..end` is ever read, so a body sees what it wrote and nothing else; a
-//! write
-//! that failed leaves its bytes here in memory (`unwritten`), where they are still read from.
+//! write that failed leaves its bytes here in memory (`unwritten`), where they are still read from.
 
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -24,8 +23,7 @@ use super::BufferError;
 use super::blocks::BLOCK;
 
 /// Bytes that wait to be written gather at least this far where memory is short, and as many are
-/// read
-/// at once.
+/// read at once.
 pub(super) const STAGE: u64 = 16 * 1024;
 
 /// See the module.
@@ -125,8 +123,7 @@ impl Spilled {
     }
 
     /// Waits for the write that is under way, and returns its memory, which is none if it failed:
-    /// its
-    /// bytes stay there. Without a waker: only looks.
+    /// its bytes stay there. Without a waker: only looks.
     pub(super) fn poll_write(&mut self, waker: Option<&Waker>) -> Poll<Vec<u8>> {
         let Some(write) = &mut self.write else { return Poll::Ready(Vec::new()) };
         let Poll::Ready(Done { mut data, result }) = write.transfer.poll(waker) else {

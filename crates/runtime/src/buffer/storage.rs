@@ -93,8 +93,7 @@ impl Storage {
     ///
     /// # Errors
     /// Those of the spill folders: missing, not ours to write, full; settings out of range. The
-    /// text
-    /// names the folder.
+    /// text names the folder.
     pub fn new(settings: StorageSettings) -> io::Result<Arc<Storage>> {
         let spill = settings.spill.as_ref().map(Spill::open).transpose()?;
         Ok(Storage::over(&settings, spill.map(Arc::new)))
@@ -147,8 +146,7 @@ impl Storage {
     }
 
     /// Sheds late waiters for ever. Run it once, on the control side; buffers have no timers of
-    /// their
-    /// own. Cancel by dropping.
+    /// their own. Cancel by dropping.
     pub async fn shed_late(self: Arc<Self>) {
         loop {
             match self.poll_timeout() {

@@ -2,8 +2,7 @@
 //!
 //! An exchange needs a request head, a response head and an output buffer for the few microseconds
 //! or milliseconds that it lasts; an idle connection needs none. They keep their capacity while
-//! they
-//! are passed around, so that a warm shard does not allocate.
+//! they are passed around, so that a warm shard does not allocate.
 
 #![allow(clippy::vec_box, reason = "the box is what is lent: moving it moves a pointer")]
 

@@ -70,8 +70,7 @@ pub trait BodySource {
     fn take_whole(&mut self) -> Option<Scratch>;
 
     /// The next bytes. Empty: the body has ended. The same bytes come again until they are
-    /// consumed.
-    /// The first call says `100 Continue` to a client that waits for it.
+    /// consumed. The first call says `100 Continue` to a client that waits for it.
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<&[u8], BodyFailure>>;
 
     /// `count` of the bytes were used.
@@ -140,8 +139,7 @@ pub trait Responder {
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendFailure>>;
 
     /// An interim response (103) with these fields, queued before the head. Ignored where the
-    /// client
-    /// cannot take it.
+    /// client cannot take it.
     fn interim(&mut self, status: u16, reason: &[u8], fields: &[(&[u8], &[u8])]);
 
     /// Can the response carry trailers and an unknown length without closing?

@@ -3,8 +3,7 @@
 //! All methods take `&self`, so that one task can read and write at the same time. A socket is
 //! registered with the engine once, edge-triggered, and never again: each change of a registration
 //! costs half a microsecond. After a short read the readiness is cleared without another read,
-//! since
-//! a read that only finds nothing costs as much.
+//! since a read that only finds nothing costs as much.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -204,6 +203,11 @@ impl Stream {
     /// not a clean end.
     pub fn reset_on_close(&self) {
         let _ = rustix::net::sockopt::set_socket_linger(self.fd.as_fd(), Some(Duration::ZERO));
+    }
+
+    /// Bytes that the kernel has taken from us and the other end has not taken from it.
+    pub fn unsent(&self) -> u64 {
+        sys::unsent::unsent(self.fd.as_fd())
     }
 
     /// Cap what the kernel holds for a slow reader.

@@ -5,10 +5,9 @@
 //! have its place given away under that write.
 //!
 //! Extent `n` lies in segment file `n % files`, so neighbours lie on different disks, and the
-//! lowest
-//! free one is taken first, so the files stay as short as they can. Free extents whose bytes are
-//! still on disk are used again before untouched ones; beyond [`KEEP`] of them the idle I/O threads
-//! give the space back to the file system, highest first.
+//! lowest free one is taken first, so the files stay as short as they can. Free extents whose bytes
+//! are still on disk are used again before untouched ones; beyond [`KEEP`] of them the idle I/O
+//! threads give the space back to the file system, highest first.
 //!
 //! What an extent held before can never be read: a body reads exactly what it wrote.
 

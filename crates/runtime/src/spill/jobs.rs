@@ -1,11 +1,9 @@
 //! The I/O threads of the spill folders, and the bounded queue of their jobs.
 //!
 //! A shard hands over a `Vec` by value and gets it back when its job is done; it never touches a
-//! file
-//! and never waits for one. A queue that is full says so at once ([`Jobs::submit`]); who wants to
-//! is
-//! woken when it is half empty. A job that nobody waits for any more is still done: its extents are
-//! freed after it, and its `Vec` is dropped with it.
+//! file and never waits for one. A queue that is full says so at once ([`Jobs::submit`]); who wants
+//! to is woken when it is half empty. A job that nobody waits for any more is still done: its
+//! extents are freed after it, and its `Vec` is dropped with it.
 //!
 //! Bound: [`QUEUE_MAX`] jobs wait, and `threads` are being done, each with at most one block of
 //! memory. That memory belongs to the budget of the body that handed it over; it can outlive a

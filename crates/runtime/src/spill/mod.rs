@@ -1,15 +1,12 @@
 //! Spill folders: where the bytes of bodies go that are too large, or too many, for memory.
 //!
 //! Each folder has a fixed number of segment files without names, cut into extents of 256 KiB; a
-//! body
-//! takes extents as it grows and gives them back when it is dropped. So ten thousand spilled bodies
-//! cost no descriptor. All I/O is done by a few threads of its own; a shard hands memory over and
-//! gets
-//! it back, and a slow disk slows bodies on it alone.
+//! body takes extents as it grows and gives them back when it is dropped. So ten thousand spilled
+//! bodies cost no descriptor. All I/O is done by a few threads of its own; a shard hands memory
+//! over and gets it back, and a slow disk slows bodies on it alone.
 //!
 //! What goes wrong is the matter of one body: a write that fails, a full disk, a file that cannot
-//! be
-//! read any more. The threads and the other bodies go on.
+//! be read any more. The threads and the other bodies go on.
 //!
 //! Absent: when a body spills (`buffer`), encryption (folders belong to us alone, mode 0600, no
 //! names), anything that outlives the process.
@@ -88,8 +85,7 @@ impl Spill {
     ///
     /// # Errors
     /// A folder that is missing, not ours to write, or full; settings out of range. The text names
-    /// the
-    /// folder.
+    /// the folder.
     pub(crate) fn open(settings: &Settings) -> io::Result<Spill> {
         let mut files: Vec<Box<dyn SegmentFile>> = Vec::new();
         let mut warnings = Vec::new();
@@ -155,8 +151,7 @@ impl Chain {
     }
 
     /// Takes extents for at least `len` bytes. False: the folders are full; what was taken is kept
-    /// for
-    /// the next try.
+    /// for the next try.
     pub(crate) fn extend(&mut self, len: u64) -> bool {
         while (self.extents.len() as u64) * EXTENT < len {
             let Some(extent) = self.spill.extents.take() else { return false };
@@ -171,8 +166,7 @@ impl Chain {
     }
 
     /// Begins to write all of `data` at `offset`; gives it back when the queue is full. With a
-    /// waker,
-    /// `turn` then stands for the wait.
+    /// waker, `turn` then stands for the wait.
     pub(crate) fn write(
         &self,
         offset: u64,

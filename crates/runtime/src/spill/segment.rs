@@ -1,10 +1,8 @@
 //! One segment file: bytes at offsets.
 //!
 //! A seam, because what disks do wrong (full, short, failing, slow) has to be shown to the code
-//! above
-//! by a double in tests. A segment file has no name: it is unlinked as soon as it is made, so
-//! nothing
-//! is left behind by any kind of death.
+//! above by a double in tests. A segment file has no name: it is unlinked as soon as it is made, so
+//! nothing is left behind by any kind of death.
 
 use std::fs::File;
 use std::io;

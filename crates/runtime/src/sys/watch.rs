@@ -16,8 +16,7 @@ use tokio::io::unix::AsyncFd;
 /// Errors: the engine's, when it cannot watch another descriptor.
 pub(crate) fn watch(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: the call demands that `as_raw_fd` yields the same open descriptor for as long as it
-    // is
-    // registered. An `OwnedFd` owns its descriptor, yields it unchanged, and closes it only when it
-    // is dropped; the `AsyncFd` that owns it deregisters before it drops it.
+    // is registered. An `OwnedFd` owns its descriptor, yields it unchanged, and closes it only when
+    // it is dropped; the `AsyncFd` that owns it deregisters before it drops it.
     Ok(unsafe { AsyncFd::register_with_interest(fd, interest) }?)
 }

@@ -297,7 +297,7 @@ pub struct Probe {
 pub enum ProbeKind {
     /// A connection that is accepted is answer enough.
     Connect,
-    /// An HTTP request on a new connection must be answered: with a status below 500 on the
-    /// configured path, or with any status where no path is configured (`OPTIONS *`).
+    /// An HTTP request on a new connection must be answered: with 2xx or 3xx on the configured
+    /// path, or with any status where no path is configured (`OPTIONS *`).
     Exchange,
 }

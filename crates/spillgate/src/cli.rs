@@ -80,7 +80,7 @@ pub(crate) struct FileArgs {
 /// Arguments of `ctl`.
 #[derive(Debug, Args)]
 pub(crate) struct CtlArgs {
-    /// The command socket: `control` of [admin] [default: /run/spillgate.sock for root, else
+    /// The command socket: `control` of `[admin]` [default: /run/spillgate.sock for root, else
     /// /tmp/spillgate-UID.sock]
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,

@@ -70,8 +70,8 @@ fn nothing_follows_a_request_on_its_connection() {
 fn fields_of_the_clients_connection_stay_behind() {
     let seen = seen_of(
         "GET / HTTP/1.1\r\nHost: a\r\nConnection: close, X-Auth, keep-alive\r\nX-Auth: secret\r\n\
-         Connection: x-other\r\nX-Other: too\r\nKeep-Alive: timeout=9\r\nProxy-Connection: close\r\n\
-         TE: trailers\r\nUpgrade: h2c\r\nProxy-Authorization: Basic x\r\nExpect: 100-continue\r\n\
+         Connection: x-other\r\nX-Other: too\r\nKeep-Alive: timeout=9\r\n\
+         Proxy-Connection: close\r\nTE: trailers\r\nUpgrade: h2c\r\nProxy-Authorization: Basic x\r\nExpect: 100-continue\r\n\
          Accept: */*\r\nX-Kept: 1\r\nX-Kept: 2\r\n\r\n",
     );
     let stay = [
@@ -101,7 +101,8 @@ fn fields_of_the_workers_connection_stay_behind() {
     link.receive_request();
     link.send(
         "HTTP/1.1 200 Fine\r\nConnection: close, X-Inner\r\nX-Inner: 1\r\nKeep-Alive: timeout=5\r\n\
-         Set-Cookie: a=1\r\nSet-Cookie: b=2\r\nX-Accel-Buffering: yes\r\nContent-Length: 2\r\n\r\nok",
+         Set-Cookie: a=1\r\nSet-Cookie: b=2\r\nX-Accel-Buffering: yes\r\n\
+         Content-Length: 2\r\n\r\nok",
     );
     let response = client.receive_response();
     assert_eq!(response.head.line, "HTTP/1.1 200 Fine");

@@ -87,7 +87,8 @@ fn requests_behind_the_last_one_are_not_served() {
 fn a_request_that_comes_byte_by_byte_is_the_same() {
     let (echo, spillgate) = Echo::behind(|config| config);
     let mut client = spillgate.connect();
-    let request = "\r\nPOST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n";
+    let request = "\r\nPOST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\
+                   3\r\nabc\r\n0\r\nX: y\r\n\r\n";
     for byte in request.as_bytes() {
         client.send([*byte]);
     }

@@ -118,7 +118,7 @@ fn refused_chunked_bodies() {
     ];
     for (text, error) in cases {
         assert_eq!(chunked(text), Err(*error), "{}", text.escape_ascii());
-        assert!(!error.reason().is_empty() && error.status() >= 400);
+        assert!(!error.reason().is_empty());
     }
 }
 

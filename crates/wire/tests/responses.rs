@@ -60,7 +60,6 @@ fn refuse(cases: &[(&str, ResponseError)]) {
     for (text, error) in cases {
         let verdict = parse(text.as_bytes(), |_| {});
         assert_eq!(verdict, Err(*error), "{text:?}");
-        assert_eq!(error.status(), 502);
         assert!(!error.reason().is_empty());
     }
 }

@@ -1,9 +1,8 @@
 //! What can be wrong with a message: one variant per rule, with the offset where it is known.
 //!
 //! Errors are plain values that cost nothing to make. `reason` says in words what was wrong, for
-//! the log and for `Proxy-Status`; it never quotes the input. `status` is a hint for the table that
-//! turns errors into replies, which lives elsewhere. After any of these the connection cannot be
-//! read on.
+//! the log and the reply; it never quotes the input. After any of these the connection cannot be
+//! read on. Absent: status codes, which are the business of whoever replies.
 
 use std::fmt;
 
@@ -155,18 +154,6 @@ impl RequestError {
             RequestError::TraceBody => "trace with a body",
         }
     }
-
-    /// The status that fits.
-    pub fn status(&self) -> u16 {
-        match self {
-            RequestError::Head(HeadError::TooLarge | HeadError::TooManyFields) => 431,
-            RequestError::Head(HeadError::CodingUnknown { .. }) => 501,
-            RequestError::TargetTooLong => 414,
-            RequestError::Expectation => 417,
-            RequestError::Version | RequestError::Http2Preface => 505,
-            _ => 400,
-        }
-    }
 }
 
 impl From<HeadError> for RequestError {
@@ -194,11 +181,6 @@ impl ResponseError {
             ResponseError::StatusLine => "invalid status line",
             ResponseError::Version => "unknown http version",
         }
-    }
-
-    /// The status that fits: always 502.
-    pub fn status(&self) -> u16 {
-        502
     }
 }
 
@@ -242,14 +224,6 @@ impl BodyError {
             BodyError::TrailerForbidden => "forbidden trailer",
             BodyError::TrailersTooLarge => "trailers too large",
             BodyError::Truncated => "connection ended inside the body",
-        }
-    }
-
-    /// The status that fits where it is a request's body.
-    pub fn status(&self) -> u16 {
-        match self {
-            BodyError::TrailersTooLarge => 431,
-            _ => 400,
         }
     }
 }

@@ -13,8 +13,8 @@ use super::scan::{Scan, empty_lines};
 use super::target::{self, Target, TargetForm};
 use super::{Field, Framing, HeadError, HeadLimits, Method, Name, RequestError, Span, Version};
 
-/// The longest target. Twice the 8,000 bytes that RFC 9112 section 3 asks for; with longer ones a
-/// head within its own limit is answered with 414.
+/// The longest target. Twice the 8,000 bytes that RFC 9112 section 3 asks for; a head with a longer
+/// one is refused although it is within its own limit.
 pub const TARGET_SIZE_MAX: usize = 16 * 1024;
 
 /// A reusable request head.

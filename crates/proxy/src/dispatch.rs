@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use spillgate_core::gate::{Attempt, Connection, Fate, Fault, Outcome, Tried};
 use spillgate_core::id::WorkerId;
-use spillgate_core::time::Instant;
+use spillgate_core::time::{Duration, Instant};
 use spillgate_runtime::buffer::BufferError;
 use spillgate_runtime::clock;
 use spillgate_runtime::http::client::{BadResponse, WorkerConnection, WorkerFailure, WorkerHead};
@@ -278,17 +278,15 @@ impl<'a, 'r> Sending<'a, 'r> {
         connection: &mut WorkerConnection,
         responder: &mut dyn Responder,
     ) -> Result<WorkerHead, Cause> {
-        connection.deadline().set(clock::now() + settings.progress_time_max);
-        poll_fn(|cx| self.poll_send(cx, connection)).await?;
-        // A refusal may send it to another worker, whatever its method, so it outlives the sending.
-        self.received.park(shard).await.map_err(Cause::Body)?;
-        connection.deadline().set(clock::now() + settings.exchange_time_max);
         let limits = HeadLimits {
             size_max: settings.head_size_max.as_len(),
             fields_max: HeadLimits::FIELDS_MAX,
         };
         let method = self.outgoing.head.method();
         loop {
+            if !self.whole {
+                self.send(shard, settings, connection).await?;
+            }
             let head = poll_fn(|cx| connection.poll_head(cx, method, &limits))
                 .await
                 .map_err(Cause::Worker)?;
@@ -305,11 +303,32 @@ impl<'a, 'r> Sending<'a, 'r> {
         }
     }
 
+    /// Send on, to the end or until the worker says something.
+    async fn send(
+        &mut self,
+        shard: &Shard,
+        settings: &PoolSettings,
+        connection: &mut WorkerConnection,
+    ) -> Result<(), Cause> {
+        let progress_max = settings.progress_time_max;
+        connection.deadline().set(clock::now() + progress_max);
+        poll_fn(|cx| self.poll_send(cx, connection, progress_max)).await?;
+        // A refusal may send it to another worker, whatever its method, so it outlives the sending.
+        self.received.park(shard).await.map_err(Cause::Body)?;
+        if let Received::Stored(buffer) = &mut *self.received {
+            buffer.consume(std::mem::take(&mut self.lent_sent));
+        }
+        connection.deadline().set(clock::now() + settings.exchange_time_max);
+        Ok(())
+    }
+
     fn poll_send(
         &mut self,
         cx: &mut Context<'_>,
         connection: &mut WorkerConnection,
+        progress_max: Duration,
     ) -> Poll<Result<(), Cause>> {
+        let mut moved = false;
         loop {
             let body = match &mut *self.received {
                 Received::Empty => &b""[..],
@@ -330,7 +349,7 @@ impl<'a, 'r> Sending<'a, 'r> {
             let head_len = head.len();
             match connection.poll_send(cx, head, body) {
                 Poll::Ready(Ok(count)) => {
-                    self.reached = true;
+                    (self.reached, moved) = (true, true);
                     let of_head = count.min(head_len);
                     self.flushed += of_head;
                     match &mut *self.received {
@@ -345,6 +364,9 @@ impl<'a, 'r> Sending<'a, 'r> {
                     return Poll::Ready(Ok(()));
                 }
                 Poll::Pending => {
+                    if moved {
+                        connection.deadline().set(clock::now() + progress_max);
+                    }
                     ready!(connection.deadline().poll_passed(cx));
                     return Poll::Ready(Err(Cause::Worker(WorkerFailure::Timeout)));
                 }

@@ -134,8 +134,13 @@ impl WorkerConnection {
     }
 
     /// Has the worker said something, or closed, while we are still sending?
-    pub fn poll_spoke(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.stream.poll_readable(cx).map(|_| ())
+    pub fn poll_spoke(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.inbound.bytes().is_empty() {
+            return Poll::Ready(());
+        }
+        // Read rather than asked, since readiness may be stale. An end is found again by whoever
+        // reads the head.
+        self.inbound.poll_fill(&self.stream, cx).map(|_| ())
     }
 
     /// Read the next response head (interim ones too).

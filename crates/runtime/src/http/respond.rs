@@ -63,8 +63,8 @@ pub(super) struct H1Responder<'c> {
     slow: bool,
     switched: bool,
     sent: u64,
-    /// Bytes sent since the limit in `deadline` was set.
-    sent_in_window: u64,
+    /// What the client had taken when the limit in `deadline` was set.
+    taken_before: i64,
     waiting: bool,
     /// When to look next at a client of which the engine tells nothing more.
     next_look: Option<Deadline>,
@@ -107,7 +107,7 @@ impl<'c> H1Responder<'c> {
             slow: false,
             switched: false,
             sent: 0,
-            sent_in_window: 0,
+            taken_before: 0,
             waiting: false,
             next_look: None,
         }
@@ -169,7 +169,6 @@ impl<'c> H1Responder<'c> {
         match outcome {
             Poll::Ready(Ok(count)) => {
                 self.sent += count as u64;
-                self.sent_in_window += count as u64;
                 Poll::Ready(Ok(count))
             }
             Poll::Ready(Err(_)) => {
@@ -186,23 +185,31 @@ impl<'c> H1Responder<'c> {
         }
         if !self.waiting {
             self.waiting = true;
-            self.sent_in_window = 0;
+            self.taken_before = self.taken();
             self.deadline.set(clock::now() + self.rate.grace);
         }
         if self.deadline.poll_passed(cx).is_pending() {
             return Poll::Pending;
         }
         let wanted = self.rate.min.as_bytes().saturating_mul(self.rate.grace.as_secs().max(1));
-        if self.sent_in_window < wanted {
+        let taken = self.taken();
+        if taken.saturating_sub(self.taken_before) < i64::try_from(wanted).unwrap_or(i64::MAX) {
             self.failed = true;
             self.slow = true;
             return Poll::Ready(Err(SendFailure::Slow));
         }
-        self.sent_in_window = 0;
+        self.taken_before = taken;
         self.deadline.set(clock::now() + self.rate.grace);
         // Registers for the limit just set.
         let _ = self.deadline.poll_passed(cx);
         Poll::Pending
+    }
+
+    /// Bytes of this response that the client has taken, less those of earlier ones that it has not.
+    /// What the kernel takes would not do: it takes nothing for a long time, and then much at once.
+    fn taken(&self) -> i64 {
+        let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        signed(self.sent) - signed(self.stream.unsent())
     }
 
     fn end_head(&mut self) {

@@ -2,4 +2,5 @@
 
 pub(crate) mod guard;
 pub(crate) mod process;
+pub(crate) mod unsent;
 pub(crate) mod watch;

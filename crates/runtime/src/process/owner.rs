@@ -22,8 +22,8 @@ pub(super) enum Owner {
     Nobody,
 }
 
-/// Who listens on a TCP address, in words for a person; none: nobody. Blocks for as long as it takes
-/// to read some tables of the system.
+/// Who listens on a TCP address, in words for a person; none: nobody. Blocks for as long as it
+/// takes to read some tables of the system.
 pub fn listener_of(address: SocketAddr) -> Option<String> {
     // No process is in group 0, so whoever it is, is somebody else.
     match tcp_owner(address, 0) {

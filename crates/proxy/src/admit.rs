@@ -4,7 +4,7 @@
 //! the queue at once, so no worker ever sees it.
 
 use std::future::poll_fn;
-use std::task::Poll;
+use std::task::{Poll, ready};
 
 use spillgate_core::gate::{
     Arrival, Attempt, Connection, Fate, Fault, Grant, Input, Outcome, Permit, Returned,
@@ -155,7 +155,12 @@ impl<'s> Place<'s> {
             if let Some(decision) = taken {
                 return Poll::Ready(Some(decision));
             }
-            body.poll_left(cx).map(|()| None)
+            ready!(body.poll_left(cx));
+            match self.shard.pools[self.pool].shared.is_in_line(self.ticket) {
+                true => Poll::Ready(None),
+                // It has a slot, and will be told so: a half-closed client is served from here on.
+                false => Poll::Pending,
+            }
         })
         .await
         .ok_or(ExchangeError::abandoned(Stage::Admit))?;

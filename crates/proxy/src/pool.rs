@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spillgate_core::gate::{Change, Gate, Grant, Input, Output, Probe, Reason, Shed, View};
-use spillgate_core::id::{ShardId, WorkerId};
+use spillgate_core::id::{ShardId, Ticket, WorkerId};
 use spillgate_core::pool::State;
 use spillgate_core::time::{Duration, Instant};
 use spillgate_runtime::clock;
@@ -191,6 +191,11 @@ impl Pool {
 
     fn decided(&self, decision: Decision) -> ShardMessage {
         ShardMessage::Decided { pool: self.index, decision }
+    }
+
+    /// Does this exchange wait for a slot, and was it not decided about?
+    pub(crate) fn is_in_line(&self, ticket: Ticket) -> bool {
+        self.lock().is_in_line(ticket)
     }
 
     /// Why an exchange that came now would be turned away at once, and when asking again could

@@ -40,6 +40,7 @@ pub use view::{Quantiles, View, WorkerView};
 
 use std::collections::VecDeque;
 
+use crate::id::Ticket;
 use crate::pool::Pool;
 use crate::stats::window::Window;
 use crate::time::{Duration, Instant};
@@ -143,6 +144,12 @@ impl Gate {
         self.advance(now);
         self.dispatch();
         self.ask_due();
+    }
+
+    /// Does this exchange wait for a slot? Not so when it has one and waits only for a connection
+    /// there to be closed, nor when it was decided about.
+    pub fn is_in_line(&self, ticket: Ticket) -> bool {
+        self.queue.find(ticket).is_some_and(|place| self.queue.get(place).reserved.is_none())
     }
 
     /// Why a first arrival would be turned away at once if it came now, and when asking again could

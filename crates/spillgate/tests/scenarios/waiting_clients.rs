@@ -198,3 +198,18 @@ fn a_slot_stays_taken_although_its_client_has_left() {
         assert_eq!(echo.most_inside(), 1);
     }
 }
+
+#[test]
+fn a_client_that_half_closes_at_once_is_served_where_a_slot_is_free() {
+    let (echo, spillgate) = Echo::behind(|config| config.top("shards = 2"));
+    spillgate.wait_up(1);
+    // One after the other, so that there is never a queue, on both shards.
+    for number in 0..100 {
+        let mut client = spillgate.connect();
+        client.send(get(&format!("/{number}")));
+        client.half_close();
+        assert_eq!(client.receive_response().status(), 200);
+        client.expect_end();
+    }
+    assert_eq!(echo.seen().len(), 100);
+}

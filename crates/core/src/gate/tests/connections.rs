@@ -1,6 +1,7 @@
 //! Which connection a grant uses, and the bound on connections over all shards.
 
 use crate::gate::Settings;
+use crate::id::Ticket;
 use crate::units::Slots;
 
 use super::script::check;
@@ -36,6 +37,19 @@ fn a_connection_on_another_shard_is_closed_first() {
          5 ok 2 -> close 0 1
          6 closed 0 1 -> grant 3 0 new waited 4",
     );
+}
+
+#[test]
+fn who_waits_for_a_close_is_out_of_the_line() {
+    let gate = check(
+        &settings(),
+        "0 up 0
+         0 arrive 1 s=0 -> grant 1 0 new
+         1 ok 1
+         2 arrive 2 s=1 -> close 0 0
+         3 arrive 3 s=1",
+    );
+    assert_eq!([1, 2, 3].map(|ticket| gate.is_in_line(Ticket(ticket))), [false, false, true]);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use spillgate_core::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 
 use crate::events;
@@ -42,11 +42,12 @@ pub struct ControlSocket {
     file: (u64, u64),
 }
 
-/// Where the answers of one command go.
+/// Where the answers of one command go. The conversation lasts for as long as this lives.
 #[derive(Debug)]
 pub struct Answers {
     write: OwnedWriteHalf,
     read: OwnedReadHalf,
+    _place: OwnedSemaphorePermit,
 }
 
 impl ControlSocket {
@@ -73,6 +74,7 @@ impl ControlSocket {
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         loop {
             let place = Arc::clone(&places).acquire_owned().await;
+            let place = place.expect("the semaphore is never closed");
             let stream = match listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
@@ -83,10 +85,9 @@ impl ControlSocket {
             };
             let answer = answer.clone();
             tokio::spawn(async move {
-                if let Some((line, answers)) = command(stream).await {
+                if let Some((line, answers)) = command(stream, place).await {
                     answer(line, answers).await;
                 }
-                drop(place);
             });
         }
     }
@@ -120,13 +121,14 @@ impl Answers {
 }
 
 /// The command line, if one comes whole and in time.
-async fn command(stream: UnixStream) -> Option<(String, Answers)> {
+async fn command(stream: UnixStream, place: OwnedSemaphorePermit) -> Option<(String, Answers)> {
     let (read, write) = stream.into_split();
     let mut reader = BufReader::new(read.take(LINE_MAX));
     let mut line = String::new();
     timeout(STILL_MAX, reader.read_line(&mut line)).await.ok()?.ok()?;
     let line = line.strip_suffix('\n')?.to_owned();
-    Some((line, Answers { write, read: reader.into_inner().into_inner() }))
+    let read = reader.into_inner().into_inner();
+    Some((line, Answers { write, read, _place: place }))
 }
 
 /// A listening Unix socket, mode 600, non-blocking.

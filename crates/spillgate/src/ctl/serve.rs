@@ -87,13 +87,17 @@ async fn restart(
         Err(reason) => return send(&mut answers, &Answer::Failed { reason }).await,
     };
     if wait {
-        return follow(commands, pool, restarted, &mut answers).await;
+        return follow(commands, pool, restarted, answers).await;
     }
     let sent = send(&mut answers, &Answer::Done).await;
     drop(answers);
-    // How it ends is in the log of the supervisor; here it only has to be kept going.
-    let _ = restarted.await;
+    finish(restarted).await;
     sent
+}
+
+/// How it ends is in the log of the supervisor; here it only has to be kept going.
+async fn finish(restarted: Restarted) {
+    let _ = restarted.await;
 }
 
 /// Tells each new progress, and the end.
@@ -101,22 +105,25 @@ async fn follow(
     commands: &Commands,
     pool: &str,
     mut restarted: Restarted,
-    answers: &mut Answers,
+    mut answers: Answers,
 ) -> io::Result<()> {
     let mut told = None;
-    let mut listening = true;
     loop {
         let ended = drive::until(clock::now() + PROGRESS_INTERVAL, &mut restarted).await;
         if let Some(ended) = ended {
             let end = ended.map_or_else(|reason| Answer::Failed { reason }, |()| Answer::Done);
-            return send(answers, &end).await;
+            return send(&mut answers, &end).await;
         }
         let progress = progress(&(commands.status)().await, pool);
-        let news = progress.filter(|progress| listening && told.as_ref() != Some(progress));
-        if let Some(news) = news {
-            listening = send(answers, &news).await.is_ok();
-            told = Some(news);
+        let Some(news) = progress.filter(|progress| told.as_ref() != Some(progress)) else {
+            continue;
+        };
+        if let Err(error) = send(&mut answers, &news).await {
+            drop(answers);
+            finish(restarted).await;
+            return Err(error);
         }
+        told = Some(news);
     }
 }
 

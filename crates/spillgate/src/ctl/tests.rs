@@ -177,6 +177,17 @@ fn each_command_is_answered_and_done() {
 }
 
 #[test]
+fn restarts_that_run_keep_nobody_from_asking() {
+    let served = start();
+    for _ in 0..40 {
+        let begun = ask(&served.path, "{\"command\":\"restart\",\"pool\":\"app\"}\n");
+        assert_eq!(begun, [Answer::Done]);
+    }
+    let answers = ask(&served.path, "{\"command\":\"status\"}\n");
+    assert!(matches!(answers.as_slice(), [Answer::Status { .. }]));
+}
+
+#[test]
 fn the_asking_end_says_how_it_went() {
     let served = start();
     let run = |command: Command| ask::run(&served.path, &command, ask::Shown::Json);

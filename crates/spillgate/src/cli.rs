@@ -56,7 +56,7 @@ pub(crate) enum Command {
 }
 
 /// Arguments of `run`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
     /// How many workers to start [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
@@ -64,6 +64,12 @@ pub(crate) struct RunArgs {
     /// Where to listen: HOST:PORT or unix:/PATH [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR", value_parser = parse_endpoint)]
     pub(crate) listen: Option<Endpoint>,
+    /// Where the admin page is: HOST:PORT, unix:/PATH or off [default: 127.0.0.1:8999]
+    #[arg(long, value_name = "ADDR", value_parser = parse_admin)]
+    pub(crate) admin: Option<AdminAddress>,
+    /// Unix socket for `spillgate ctl` [default: as of `ctl --socket`]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) control: Option<PathBuf>,
     /// The program that is the worker, and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) worker: Vec<String>,
@@ -137,6 +143,22 @@ pub(crate) struct SimArgs {
     /// Feed a recorded trace to a gate; its outputs must be the recorded ones
     #[arg(long, value_name = "TRACE", conflicts_with = "scenario")]
     pub(crate) replay: Option<PathBuf>,
+}
+
+/// Where the admin page is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AdminAddress {
+    /// Nowhere.
+    Off,
+    /// Here.
+    At(Endpoint),
+}
+
+fn parse_admin(text: &str) -> Result<AdminAddress, String> {
+    match text {
+        "off" => Ok(AdminAddress::Off),
+        _ => parse_endpoint(text).map(AdminAddress::At),
+    }
 }
 
 fn parse_endpoint(text: &str) -> Result<Endpoint, String> {

@@ -31,6 +31,7 @@ use self::key::Place;
 use self::problem::Problem;
 use self::raw::{Raw, Section};
 use self::value::Value;
+use crate::cli::{AdminAddress, RunArgs};
 
 pub(crate) use self::problem::Problems;
 pub(crate) use self::text::{Role, endpoint};
@@ -120,18 +121,21 @@ pub(crate) fn check_text(name: &str, text: &str) -> Outcome {
 }
 
 /// The configuration of `spillgate run`: one pool `app` of workers that we start, all requests to
-/// it, and the admin page at its default address.
-///
-/// `command` is the program and its arguments. `workers`: default one for each core. `listen`:
-/// default 127.0.0.1:8080.
-pub(crate) fn for_command(
-    command: Vec<String>,
-    workers: Option<u32>,
-    listen: Option<Endpoint>,
-    cores: u32,
-) -> Config {
+/// it, and the admin page at its default address unless `args` say otherwise. Without a number of
+/// workers: one for each of `cores`.
+pub(crate) fn for_command(args: RunArgs, cores: u32) -> Config {
+    let RunArgs { workers, listen, admin, control, worker: command } = args;
     let listen = listen.unwrap_or(Endpoint::Tcp(([127, 0, 0, 1], 8080).into()));
     let workers = u64::from(workers.unwrap_or(cores).max(1));
+    let mut page = Section::empty(Place::Admin, "");
+    match admin {
+        Some(AdminAddress::At(address)) => page = page.with("address", Value::Endpoint(address)),
+        Some(AdminAddress::Off) => page = page.with("address", Value::Off),
+        None => {}
+    }
+    if let Some(path) = control {
+        page = page.with("control", Value::Path(path));
+    }
     let listener = Section::empty(Place::Listener, "main").with("address", Value::Endpoint(listen));
     let pool = Section::empty(Place::Pool, "app")
         .with("command", Value::Command(command))
@@ -143,7 +147,7 @@ pub(crate) fn for_command(
         pools: vec![pool],
         routes: Vec::new(),
         access_log: None,
-        admin: Some(Section::empty(Place::Admin, "")),
+        admin: Some(page),
         lost: false,
     };
     build::build(&raw, cores)

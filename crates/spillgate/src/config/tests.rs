@@ -113,7 +113,14 @@ fn a_reply_of_its_own_leaves_the_rest_to_the_only_pool() {
 
 #[test]
 fn a_command_alone_is_a_configuration() {
-    let config = for_command(vec!["node".into(), "server.js".into()], None, None, 3);
+    let args = RunArgs {
+        workers: None,
+        listen: None,
+        admin: None,
+        control: None,
+        worker: vec!["node".into(), "server.js".into()],
+    };
+    let config = for_command(args.clone(), 3);
     let settings = &config.proxy;
     assert_eq!(settings.listeners[0].address.to_string(), "127.0.0.1:8080");
     let spillgate_proxy::settings::Workers::Command(command) = &settings.pools[0].workers else {
@@ -124,6 +131,14 @@ fn a_command_alone_is_a_configuration() {
     let admin = config.admin.expect("there is an admin page");
     assert_eq!(admin.address.expect("it has an address").to_string(), "127.0.0.1:8999");
     assert_eq!(admin.control, control_path_default());
+
+    let quiet = RunArgs {
+        admin: Some(AdminAddress::Off),
+        control: Some("/run/other.sock".into()),
+        ..args
+    };
+    let admin = for_command(quiet, 3).admin.expect("commands are taken all the same");
+    assert_eq!((admin.address, admin.control), (None, "/run/other.sock".into()));
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::net::TcpListener;
 
+use rustix::process::Signal;
+
 use crate::harness::{Config, Echo, HeldPort, Program, Spillgate};
 
 #[track_caller]
@@ -83,4 +85,16 @@ fn a_unix_socket_that_is_left_over_is_taken_over_and_a_living_one_is_not() {
         first.messages.wait_for("main: listening on");
         check(&config(), &["listener.main.address", "another process listens there"]);
     }
+}
+
+#[test]
+fn a_command_is_enough_to_serve() {
+    let program = Program::new();
+    let mut spillgate = Spillgate::run(&program, 2);
+    for _ in 0..4 {
+        let answer = spillgate.ask("GET /hello HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_eq!(answer.status(), 200);
+    }
+    spillgate.signal(Signal::TERM);
+    assert_eq!(spillgate.ended().code(), Some(0));
 }

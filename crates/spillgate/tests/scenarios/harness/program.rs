@@ -29,10 +29,15 @@ impl Program {
             .pool(&format!("socket_dir = {:?}", self.folder.path().join("sockets")))
     }
 
+    /// The program and its arguments.
+    pub(crate) fn command(&self) -> [&'static str; 3] {
+        ["python3", "-IS", SCRIPT]
+    }
+
     /// A pool of so many of them, on ports.
     pub(crate) fn config_on_ports(&self, workers: usize) -> Config {
         Config::new()
-            .pool(&format!("command = [\"python3\", \"-IS\", {SCRIPT:?}]"))
+            .pool(&format!("command = {:?}", self.command()))
             .pool(&format!("workers = {workers}"))
     }
 

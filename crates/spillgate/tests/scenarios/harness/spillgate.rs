@@ -12,6 +12,7 @@ use super::config::Config;
 use super::lines::Lines;
 use super::link::Link;
 use super::port::HeldPort;
+use super::program::Program;
 use super::wait::until;
 
 /// A running Spillgate. Killed, and its end awaited, when dropped.
@@ -55,9 +56,30 @@ impl Spillgate {
         let file = folder.path().join("spillgate.toml");
         let text = config.text(port.address(), folder.path());
         std::fs::write(&file, text).expect("a file can be written");
+        let words = ["serve".into(), "--config".into(), file.display().to_string()];
+        Spillgate::spawn(port, folder, &words)
+    }
+
+    /// `spillgate run` with so many workers of `program`, without an admin page, and wait until it
+    /// accepts connections.
+    #[track_caller]
+    pub(crate) fn run(program: &Program, workers: usize) -> Spillgate {
+        let port = HeldPort::any();
+        let folder = TempDir::new().expect("a folder can be made");
+        let (listen, workers) = (port.address().to_string(), workers.to_string());
+        let control = folder.path().join("control.sock").display().to_string();
+        let mut words = vec!["run", "--listen", &listen, "--workers", &workers];
+        words.extend(["--admin", "off", "--control", &control, "--"]);
+        words.extend(program.command());
+        let words: Vec<String> = words.into_iter().map(String::from).collect();
+        let mut spillgate = Spillgate::spawn(port, folder, &words);
+        until("Spillgate accepts connections", || spillgate.accepts());
+        spillgate
+    }
+
+    fn spawn(port: HeldPort, folder: TempDir, words: &[String]) -> Spillgate {
         let mut child = Command::new(env!("CARGO_BIN_EXE_spillgate"))
-            .args(["serve", "--config"])
-            .arg(file)
+            .args(words)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -132,11 +132,8 @@ fn a_command_alone_is_a_configuration() {
     assert_eq!(admin.address.expect("it has an address").to_string(), "127.0.0.1:8999");
     assert_eq!(admin.control, control_path_default());
 
-    let quiet = RunArgs {
-        admin: Some(AdminAddress::Off),
-        control: Some("/run/other.sock".into()),
-        ..args
-    };
+    let quiet =
+        RunArgs { admin: Some(AdminAddress::Off), control: Some("/run/other.sock".into()), ..args };
     let admin = for_command(quiet, 3).admin.expect("commands are taken all the same");
     assert_eq!((admin.address, admin.control), (None, "/run/other.sock".into()));
 }

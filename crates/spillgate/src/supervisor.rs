@@ -12,7 +12,7 @@ mod shell;
 mod tests;
 mod words;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -71,8 +71,8 @@ pub(crate) fn start(
     let (commands, received) = channel(COMMANDS_MAX);
     let shared = Arc::new(Shared {
         view: Mutex::new(machine.view()),
-        stalled: Mutex::default(),
-        stalled_more: Notify::new(),
+        seen: Mutex::default(),
+        seen_more: Notify::new(),
     });
     let shell = Shell {
         pool: pool.to_string(),
@@ -96,10 +96,17 @@ pub(crate) fn start(
 #[derive(Debug)]
 struct Shared {
     view: Mutex<View>,
-    /// Workers seen to stall, until the task looks: a set, so that shards never wait and nothing is
-    /// lost.
-    stalled: Mutex<BTreeSet<WorkerId>>,
-    stalled_more: Notify,
+    /// What the pool has seen of its workers, until the task looks.
+    seen: Mutex<Seen>,
+    seen_more: Notify,
+}
+
+/// What others have seen of workers. Sets, so that nobody ever waits and nothing is lost.
+#[derive(Debug, Default)]
+struct Seen {
+    stalled: BTreeSet<WorkerId>,
+    /// Whether they take connections: the newest word of each.
+    reached: BTreeMap<WorkerId, bool>,
 }
 
 impl Shared {
@@ -107,8 +114,13 @@ impl Shared {
         *self.view.lock().unwrap_or_else(PoisonError::into_inner) = view;
     }
 
-    fn take_stalled(&self) -> BTreeSet<WorkerId> {
-        std::mem::take(&mut *self.stalled.lock().unwrap_or_else(PoisonError::into_inner))
+    fn see(&self, note: impl FnOnce(&mut Seen)) {
+        note(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner));
+        self.seen_more.notify_one();
+    }
+
+    fn take_seen(&self) -> Seen {
+        std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -136,8 +148,12 @@ impl SupervisorHandle {
     /// An exchange in this worker has no response head for too long, or no progress. From any
     /// thread; never blocks.
     pub(crate) fn stalled(&self, worker: WorkerId) {
-        self.shared.stalled.lock().unwrap_or_else(PoisonError::into_inner).insert(worker);
-        self.shared.stalled_more.notify_one();
+        self.shared.see(|seen| _ = seen.stalled.insert(worker));
+    }
+
+    /// This worker takes no connections, or takes them again. From any thread; never blocks.
+    pub(crate) fn reached(&self, worker: WorkerId, reached: bool) {
+        self.shared.see(|seen| _ = seen.reached.insert(worker, reached));
     }
 
     /// Stop all processes and wait until they have ended. Said again meanwhile: kill them at once.

@@ -7,7 +7,7 @@ use std::task::Poll;
 use anyhow::Context;
 use spillgate_core::gate::Change;
 use spillgate_core::id::WorkerId;
-use spillgate_core::pool::State;
+use spillgate_core::pool::{OutReason, State};
 use spillgate_proxy::pool::Pool;
 use spillgate_proxy::probe::Listeners;
 use spillgate_proxy::settings::{CommandSettings, Workers};
@@ -105,6 +105,16 @@ fn supervise(
         .with_context(|| format!("pool.{name}: cannot start its supervisor"))
 }
 
+/// Does a worker in this state take connections? None: the state says nothing of it.
+fn is_reached(state: State) -> Option<bool> {
+    match state {
+        State::Up => Some(true),
+        // After a reset it is back with the first connection that it takes.
+        State::Out(OutReason::Refused | OutReason::Reset) => Some(false),
+        State::Out(_) | State::Starting | State::Draining | State::Down => None,
+    }
+}
+
 impl Listeners for WorkersOfPools {
     fn state(&self, pool: usize, worker: WorkerId, state: State) {
         let name = &self.names[pool];
@@ -112,6 +122,9 @@ impl Listeners for WorkersOfPools {
             "pool",
             format_args!("{name}: worker {} is {}", worker.0, status::state_word(state)),
         );
+        if let (Some(supervisor), Some(reached)) = (&self.supervisors[pool], is_reached(state)) {
+            supervisor.reached(worker, reached);
+        }
     }
 
     fn stalled(&self, pool: usize, worker: WorkerId) {

@@ -71,6 +71,7 @@ impl Supervisor {
             Input::Leaving(process) => self.leaving(process, now),
             Input::Exited { process, exit } => self.ended(process, Some(exit), now),
             Input::Stalled(worker) => self.exchange_stalled(worker, now),
+            Input::Reached { worker, reached } => self.note_reached(worker, reached, now),
             Input::Drained(worker) => self.note_drained(worker),
             Input::Restart => self.restart(),
             Input::Stop => self.stop(now),
@@ -258,6 +259,16 @@ impl Supervisor {
         }
     }
 
+    fn note_reached(&mut self, worker: WorkerId, reached: bool, now: Instant) {
+        let Some(index) = self.index(worker) else { return };
+        let Some(main) = &mut self.workers[index].main else { return };
+        if reached {
+            main.unreached = None;
+        } else if main.is_ready() {
+            main.unreached.get_or_insert(now);
+        }
+    }
+
     fn stalled(&mut self, index: usize, role: Role, reason: StallReason, now: Instant) {
         let Some(process) = *self.workers[index].place(role) else { return };
         if !matches!(process.phase, Phase::Ready | Phase::Leaving { .. }) {
@@ -282,7 +293,12 @@ impl Supervisor {
                 self.end(index, role, Ending::unasked(self.settings.stop_time_max), now);
             }
             Phase::Ready => {
-                let reason = StallReason::Heartbeat(process.beat_age(now));
+                let reason = match process.unreached {
+                    Some(since) if process.reach_deadline(&self.settings) <= Some(now) => {
+                        StallReason::Unreached(now.since(since))
+                    }
+                    _ => StallReason::Heartbeat(process.beat_age(now)),
+                };
                 self.stalled(index, role, reason, now);
             }
             Phase::Leaving { .. } => {

@@ -83,6 +83,14 @@ pub enum Input {
     },
     /// An exchange in this worker has no response head for too long, or no progress.
     Stalled(WorkerId),
+    /// The gate has found out whether this worker can be reached: not since a connection to it
+    /// failed, again since a probe did not.
+    Reached {
+        /// Which.
+        worker: WorkerId,
+        /// Whether it takes connections.
+        reached: bool,
+    },
     /// No permit of this worker is out any more; the answer to [`Output::AwaitDrained`].
     Drained(WorkerId),
     /// Replace all processes, one worker at a time. During such a restart: once more after it.
@@ -187,6 +195,8 @@ pub enum StallReason {
     Heartbeat(Duration),
     /// An exchange had no response head for `exchange_time_max`, or no progress.
     Exchange,
+    /// It has taken no connection for this long.
+    Unreached(Duration),
 }
 
 /// Why a rolling restart ended early.

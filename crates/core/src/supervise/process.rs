@@ -46,6 +46,8 @@ pub(super) struct Process {
     pub(super) ready: Option<Instant>,
     /// The newest heartbeat.
     pub(super) beat: Option<Instant>,
+    /// Since when it takes no connections although it was ready.
+    pub(super) unreached: Option<Instant>,
     /// Whether its end is what we want, so that it says nothing about a crash loop.
     pub(super) asked: bool,
 }
@@ -61,6 +63,7 @@ impl Process {
             started: now,
             ready: None,
             beat: None,
+            unreached: None,
             asked: false,
         }
     }
@@ -82,7 +85,10 @@ impl Process {
     pub(super) fn deadline(&self, settings: &Settings) -> Option<Instant> {
         match self.phase {
             Phase::Starting { until } | Phase::Leaving { until } => Some(until),
-            Phase::Ready => self.beat_deadline(settings),
+            Phase::Ready => {
+                let deadlines = [self.beat_deadline(settings), self.reach_deadline(settings)];
+                deadlines.into_iter().flatten().min()
+            }
             Phase::Stopping { kill_at } => kill_at,
         }
     }
@@ -92,6 +98,12 @@ impl Process {
     fn beat_deadline(&self, settings: &Settings) -> Option<Instant> {
         let last = self.beat?.max(self.ready?);
         Some(last + settings.heartbeat_time_max?)
+    }
+
+    /// When it counts as unreachable: it gets as long as a start may take, since some programs open
+    /// their socket anew.
+    pub(super) fn reach_deadline(&self, settings: &Settings) -> Option<Instant> {
+        Some(self.unreached? + settings.ready_time_max)
     }
 
     /// The age of the last heartbeat.

@@ -65,6 +65,8 @@ fn parse(words: &[&str]) -> Input {
             exit: Exit::Code(code.parse().expect("a code is a number")),
         },
         ["stalled", id] => Input::Stalled(worker(id)),
+        ["reached", id] => Input::Reached { worker: worker(id), reached: true },
+        ["unreached", id] => Input::Reached { worker: worker(id), reached: false },
         ["drained", id] => Input::Drained(worker(id)),
         ["restart"] => Input::Restart,
         ["stop"] => Input::Stop,
@@ -91,6 +93,9 @@ fn show(output: &Output) -> String {
             }
             Event::Stalled { process, reason: StallReason::Exchange } => {
                 format!("[stuck {}]", name(process))
+            }
+            Event::Stalled { process, reason: StallReason::Unreached(time) } => {
+                format!("[deaf {} {}]", name(process), time.as_millis())
             }
             Event::Ended { process, again_in: Some(wait), .. } => {
                 format!("[ended {} again {}]", name(process), wait.as_millis())
@@ -197,6 +202,28 @@ fn a_stuck_exchange_is_a_stall_of_a_ready_worker_only() {
          9 stalled 7     ->
          12 exited 0.1 0 -> [ended 0.1 again 10]
          22 tick         -> spawn 0.2 B",
+    );
+}
+
+#[test]
+fn a_worker_that_takes_no_connections_is_replaced_unless_it_does_again() {
+    check(
+        1,
+        "0 start          -> JoinSupervised 0, spawn 0.1 A
+         1 unreached 0    ->
+         5 ready 0.1      -> [up 0.1 5], endpoint 0.1, Ready 0
+         10 unreached 0   ->
+         500 reached 0    ->
+         600 unreached 0  ->
+         700 unreached 0  ->
+         1600 tick        -> [deaf 0.1 1000], Down 0, Term 0.1
+         1601 unreached 0 ->
+         1602 exited 0.1 0 -> [ended 0.1 again 0], spawn 0.2 B
+         1603 unreached 7 ->
+         1604 ready 0.2   -> [up 0.2 2], endpoint 0.2, Ready 0
+         1605 beat 0.2    ->
+         1700 unreached 0 ->
+         2105 tick        -> [mute 0.2 500], Down 0, Term 0.2",
     );
 }
 
@@ -422,6 +449,7 @@ impl World {
             9..=11 => Input::Drained(self.awaited.pop()?),
             12 => Input::Restart,
             13 => Input::Spawned { process: process?, pid: 1 },
+            14 => Input::Reached { worker: process?.worker, reached: choice > 5 },
             _ => return None,
         })
     }
@@ -430,7 +458,7 @@ impl World {
 proptest! {
     #[test]
     fn any_story_keeps_the_invariants_and_can_be_stopped(
-        steps in proptest::collection::vec((0u8..18, 0usize..8, 0u64..400), 0..200),
+        steps in proptest::collection::vec((0u8..19, 0usize..8, 0u64..400), 0..200),
     ) {
         let mut supervisor = Supervisor::new(settings(), 3);
         let mut world = World::default();

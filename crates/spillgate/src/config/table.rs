@@ -637,7 +637,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""60s""#),
         live: false,
         line: "longest time from the start of a worker until it is ready",
-        text: "Goes with `command`. Then it is stopped and started again.",
+        text: "Goes with `command`. Then it is stopped and started again. So is a ready worker that \
+               takes no connection for as long.",
         since: "0.1.0",
     },
     Key {

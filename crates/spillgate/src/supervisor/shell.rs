@@ -13,7 +13,7 @@ use spillgate_runtime::events::warn;
 use spillgate_runtime::process::{ProcessEvent, Processes, Spec, WorkerOutput};
 
 use super::address::Addresses;
-use super::{PoolHooks, Shared, words};
+use super::{PoolHooks, Seen, Shared, words};
 
 /// Time between two looks at a worker that is drained. Each costs one short lock of its gate.
 const DRAIN_LOOK_INTERVAL: Duration = Duration::from_millis(5);
@@ -82,7 +82,7 @@ impl Shell {
                     commanded = command.is_some();
                     self.obey(command)
                 }
-                () = shared.stalled_more.notified() => self.hear_of_stalls(),
+                () = shared.seen_more.notified() => self.hear_what_was_seen(),
                 () = sleep_until(timeout) => self.time_out(),
                 () = self.next_look(), if !self.draining.is_empty() => self.look_for_drained(),
             };
@@ -133,9 +133,12 @@ impl Shell {
         }
     }
 
-    fn hear_of_stalls(&mut self) -> Flow {
-        for worker in self.shared.take_stalled() {
-            let flow = self.tell(Input::Stalled(worker));
+    fn hear_what_was_seen(&mut self) -> Flow {
+        let Seen { stalled, reached } = self.shared.take_seen();
+        let reached =
+            reached.into_iter().map(|(worker, reached)| Input::Reached { worker, reached });
+        for input in reached.chain(stalled.into_iter().map(Input::Stalled)) {
+            let flow = self.tell(input);
             if flow != Flow::On {
                 return flow;
             }

@@ -54,6 +54,10 @@ impl Display for Text<'_> {
             Event::Stalled { process, reason: StallReason::Exchange } => {
                 write!(f, "{} stands still in an exchange, stopping it", name(process))
             }
+            Event::Stalled { process, reason: StallReason::Unreached(time) } => {
+                let time = time.as_millis();
+                write!(f, "{} takes no connection for {time} ms, stopping it", name(process))
+            }
             Event::Ended { process, exit, again_in, .. } => {
                 write!(f, "{} {}", name(process), Ending(*exit))?;
                 match again_in {

@@ -3,7 +3,7 @@
 //! Where a limit has to pass first, something else that it ends is the clock: no test waits for
 //! time to pass.
 
-use crate::harness::{Config, Worker, get, ok, until};
+use crate::harness::{Config, Program, Spillgate, Worker, get, ok, until};
 
 const UPGRADE: &str = "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n\
     Upgrade: websocket\r\n\r\n";
@@ -110,4 +110,34 @@ fn a_probe_is_answered_when_the_answer_is_whole() {
         probe.send(format!("HTTP/1.1 405 No\r\n{answer}"));
         spillgate.wait_up(1);
     }
+}
+
+/// Answers once, with its process id, and listens no more.
+const ANSWERS_ONCE: &str = r#"
+import os, socket, time
+listening = socket.create_server(("127.0.0.1", int(os.environ["PORT"])))
+while True:
+    connection, _ = listening.accept()
+    if connection.recv(10000):
+        break
+body = str(os.getpid())
+head = f"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+connection.sendall((head + body).encode())
+listening.close()
+connection.close()
+time.sleep(1000)
+"#;
+
+/// Nobody replaced a worker of ours that ran, sent heartbeats even, and took no connections.
+#[test]
+fn a_worker_that_lives_and_listens_no_more_is_replaced() {
+    let [python, isolated, _] = Program::new().command();
+    let config = Config::new()
+        .pool(&format!("command = {:?}", [python, isolated, "-c", ANSWERS_ONCE]))
+        .pool("workers = 1\nready_time_max = \"2s\"\nqueue_wait_max = \"20s\"");
+    let spillgate = Spillgate::start(config);
+    let first = spillgate.ask(get("/"));
+    let second = spillgate.ask(get("/"));
+    assert_eq!((first.status(), second.status()), (200, 200), "{}", second.text());
+    assert_ne!(first.text(), second.text());
 }

@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::{Context, Poll};
 
 use spillgate_core::time::{Duration, Instant};
 use spillgate_runtime::drive::{self, Notify};
@@ -60,17 +61,20 @@ impl Connections {
         self.open[listener].load(Ordering::Relaxed)
     }
 
-    /// May one more be accepted?
-    fn room(&self, listener: usize) -> Result<(), PauseReason> {
-        if self.open(listener) >= self.open_max[listener] {
-            return Err(PauseReason::Connections);
-        }
-        if self.total.load(Ordering::Relaxed) >= self.total_max {
-            return Err(PauseReason::Descriptors);
-        }
+    /// Count one more as open, if it may be.
+    fn try_open(&self, listener: usize) -> Result<(), PauseReason> {
+        let below = |max: u32| move |open: u32| (open < max).then_some(open + 1);
+        let (of_listener, max) = (&self.open[listener], self.open_max[listener]);
+        let order = Ordering::Relaxed;
+        of_listener.fetch_update(order, order, below(max)).map_err(|_| PauseReason::Connections)?;
+        self.total.fetch_update(order, order, below(self.total_max)).map_err(|_| {
+            of_listener.fetch_sub(1, order);
+            PauseReason::Descriptors
+        })?;
         Ok(())
     }
 
+    /// One more is open, whether or not it may be.
     fn opened(&self, listener: usize) {
         self.open[listener].fetch_add(1, Ordering::Relaxed);
         self.total.fetch_add(1, Ordering::Relaxed);
@@ -192,20 +196,27 @@ struct Accepting {
 impl Accepting {
     async fn run(self) {
         while !self.shared.stopping.is_on() {
-            if let Err(reason) = self.connections.room(self.index) {
-                self.pause(reason).await;
-                continue;
-            }
             let accepted = drive::select! {
-                accepted = poll_fn(|cx| self.listener.poll_accept(cx)) => accepted,
+                accepted = poll_fn(|cx| self.poll_accept(cx)) => accepted,
                 () = self.stop.notified() => break,
             };
             match accepted {
                 Ok(accepted) => self.serve(accepted),
-                Err(_) => self.pause(PauseReason::Descriptors).await,
+                Err(reason) => self.pause(reason).await,
             }
         }
         self.accept_rest();
+    }
+
+    /// The next connection, counted as open. Counted before it is accepted, since other shards
+    /// accept at the same time; a place that nobody came for is given back at once.
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<Result<Accepted, PauseReason>> {
+        self.connections.try_open(self.index)?;
+        let accepted = self.listener.poll_accept(cx);
+        if !matches!(accepted, Poll::Ready(Ok(_))) {
+            self.connections.closed(self.index);
+        }
+        accepted.map_err(|_| PauseReason::Descriptors)
     }
 
     /// What has come waits in the kernel's queue until something is free.
@@ -219,10 +230,12 @@ impl Accepting {
     /// What the kernel has completed already is served before the socket closes.
     fn accept_rest(&self) {
         while let Ok(Some(accepted)) = self.listener.accept_now() {
+            self.connections.opened(self.index);
             self.serve(accepted);
         }
     }
 
+    /// Serve a connection that is counted as open.
     fn serve(&self, accepted: Accepted) {
         let cells = &self.shard.metrics.listeners[self.index];
         cells.accepted.increment();
@@ -235,7 +248,7 @@ impl Accepting {
     }
 }
 
-/// Counts a connection as open until it is dropped.
+/// An open connection, which is counted as such until it is dropped.
 struct Counted {
     shard: Rc<Shard>,
     index: usize,
@@ -246,7 +259,6 @@ struct Counted {
 
 impl Counted {
     fn new(accepting: &Accepting) -> Counted {
-        accepting.connections.opened(accepting.index);
         accepting.open.set(accepting.open.get() + 1);
         Counted {
             shard: Rc::clone(&accepting.shard),

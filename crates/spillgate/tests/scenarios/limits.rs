@@ -313,6 +313,26 @@ fn more_connections_than_allowed_wait_until_others_close() {
 }
 
 #[test]
+fn accepting_pauses_when_descriptors_run_short() {
+    // All but 256 are for clients, and some of those are kept for connections to workers.
+    let (echo, spillgate) = Echo::behind(|config| config.descriptors(300));
+    let mut clients: Vec<Link> = (0..60).map(|_| spillgate.connect()).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.send(get(&format!("/{number}")));
+    }
+    crate::harness::until("a pause of accepting", || {
+        let open = spillgate.metrics().sum("spillgate_connections_open", &[]);
+        ((30..60).contains(&open) && echo.seen().len() as u64 == open).then_some(())
+    });
+    // Each connection that closes makes room for one that waits.
+    for mut client in clients {
+        assert_eq!(client.receive_response().status(), 200);
+        client.close();
+    }
+    assert_eq!(echo.seen().len(), 60);
+}
+
+#[test]
 fn memory_for_bodies_that_is_used_up() {
     let (echo, spillgate) = Echo::behind(|config| {
         let memory = "buffer_memory_max = \"1MiB\"\nbody_memory_max = \"256KiB\"";

@@ -19,6 +19,7 @@ mod regress;
 mod responses;
 mod retries;
 mod shutdown;
+mod sockets;
 mod start;
 mod streams;
 mod supervise;

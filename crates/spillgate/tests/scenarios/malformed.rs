@@ -254,6 +254,20 @@ fn chunks_are_framed_by_bare_hex_digits_and_cr_lf() {
 }
 
 #[test]
+fn what_stands_around_chunks_is_bounded() {
+    let long = |count| "x".repeat(count);
+    let bodies = [
+        format!("1;{}\r\nx\r\n0\r\n\r\n", long(5000)),
+        format!("1;{}\r\nx\r\n", long(100)).repeat(50) + "0\r\n\r\n",
+        format!("0\r\nX: {}\r\n\r\n", long(9000)),
+        format!("0\r\n{}\r\n", "X: y\r\n".repeat(100)),
+        format!("0\r\n{}\r\n", "Cookie: y\r\n".repeat(1000)),
+    ];
+    let requests: Vec<Vec<u8>> = bodies.iter().map(|body| chunked(body.as_bytes())).collect();
+    refuse(400, "bad_chunk", &requests.iter().map(Vec::as_slice).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_size_above_32_bits_does_not_wrap() {
     let (echo, spillgate) = Echo::behind(|config| config);
     let mut client = spillgate.connect();

@@ -18,6 +18,7 @@ pub(crate) struct Config {
     pool: String,
     sections: String,
     endpoints: Vec<String>,
+    pub(super) descriptors: Option<u32>,
 }
 
 impl Config {
@@ -34,6 +35,12 @@ impl Config {
     /// One more worker: `host:port` or `unix:/path`.
     pub(crate) fn endpoint(mut self, endpoint: impl Into<String>) -> Config {
         self.endpoints.push(endpoint.into());
+        self
+    }
+
+    /// Let Spillgate open so many descriptors only.
+    pub(crate) fn descriptors(mut self, count: u32) -> Config {
+        self.descriptors = Some(count);
         self
     }
 
@@ -66,7 +73,7 @@ impl Config {
     /// harness reads them; the admin page and the command socket are in `folder`, unless the
     /// sections say otherwise.
     pub(super) fn text(&self, address: SocketAddr, folder: &Path) -> String {
-        let Config { top, listener, pool, sections, endpoints } = self;
+        let Config { top, listener, pool, sections, endpoints, .. } = self;
         let mut text = format!("{top}\n[listener.main]\n{listener}");
         if !listener.contains("address") {
             writeln!(text, "address = \"{address}\"").expect("strings take everything");

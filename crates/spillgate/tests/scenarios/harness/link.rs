@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketType, sockopt,
+    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType, sockopt,
 };
 
 use super::message::{Ending, Head, Message, field};
@@ -52,8 +52,7 @@ impl Link {
 
     /// Connect to a TCP address; none where that is refused.
     pub(crate) fn connect(address: SocketAddr) -> Option<Link> {
-        let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)
-            .expect("a socket can be made");
+        let socket = socket(AddressFamily::INET);
         sockopt::set_tcp_nodelay(&socket, true).expect("bytes go out as they are sent");
         rustix::net::connect(&socket, &address).ok()?;
         Some(Link::new(socket))
@@ -61,8 +60,7 @@ impl Link {
 
     /// Connect to a Unix socket; none where that is refused.
     pub(crate) fn connect_unix(path: &Path) -> Option<Link> {
-        let socket = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None)
-            .expect("a socket can be made");
+        let socket = socket(AddressFamily::UNIX);
         let address = SocketAddrUnix::new(path).expect("the path fits");
         rustix::net::connect(&socket, &address).ok()?;
         Some(Link::new(socket))
@@ -361,4 +359,10 @@ impl Link {
         let shown = &self.unread[..self.unread.len().min(1000)];
         format!("{} bytes: {:?}", self.unread.len(), String::from_utf8_lossy(shown))
     }
+}
+
+/// A stream socket that no child inherits: it would keep open what the test closes.
+pub(super) fn socket(family: AddressFamily) -> OwnedFd {
+    rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+        .expect("a socket can be made")
 }

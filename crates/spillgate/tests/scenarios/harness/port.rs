@@ -8,7 +8,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 
-use rustix::net::{AddressFamily, SocketType, sockopt};
+use rustix::net::{AddressFamily, sockopt};
+
+use super::link::socket;
 
 /// A port of the loopback, held until dropped.
 pub(crate) struct HeldPort {
@@ -20,8 +22,7 @@ impl HeldPort {
     /// Any port that is free.
     pub(crate) fn any() -> HeldPort {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)
-            .expect("a socket can be made");
+        let socket = socket(AddressFamily::INET);
         sockopt::set_socket_reuseaddr(&socket, true).expect("addresses can be shared");
         rustix::net::bind(&socket, &any).expect("some port is free");
         let address = rustix::net::getsockname(&socket).expect("a bound socket has an address");

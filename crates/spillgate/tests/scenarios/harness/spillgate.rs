@@ -56,8 +56,9 @@ impl Spillgate {
         let file = folder.path().join("spillgate.toml");
         let text = config.text(port.address(), folder.path());
         std::fs::write(&file, text).expect("a file can be written");
-        let words = ["serve".into(), "--config".into(), file.display().to_string()];
-        Spillgate::spawn(port, folder, &words)
+        let mut program = binary(config.descriptors);
+        program.args(["serve", "--config"]).arg(file);
+        Spillgate::spawn(port, folder, program)
     }
 
     /// `spillgate run` with so many workers of `program`, without an admin page, and wait until it
@@ -71,15 +72,15 @@ impl Spillgate {
         let mut words = vec!["run", "--listen", &listen, "--workers", &workers];
         words.extend(["--admin", "off", "--control", &control, "--"]);
         words.extend(program.command());
-        let words: Vec<String> = words.into_iter().map(String::from).collect();
-        let mut spillgate = Spillgate::spawn(port, folder, &words);
+        let mut binary = binary(None);
+        binary.args(words);
+        let mut spillgate = Spillgate::spawn(port, folder, binary);
         until("Spillgate accepts connections", || spillgate.accepts());
         spillgate
     }
 
-    fn spawn(port: HeldPort, folder: TempDir, words: &[String]) -> Spillgate {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_spillgate"))
-            .args(words)
+    fn spawn(port: HeldPort, folder: TempDir, mut program: Command) -> Spillgate {
+        let mut child = program
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -154,6 +155,15 @@ impl Spillgate {
     pub(crate) fn ended(&mut self) -> ExitStatus {
         until("the end of Spillgate", || self.child.try_wait().expect("the child is ours"))
     }
+}
+
+/// The binary, which may open so many descriptors.
+fn binary(descriptors: Option<u32>) -> Command {
+    let path = env!("CARGO_BIN_EXE_spillgate");
+    let Some(count) = descriptors else { return Command::new(path) };
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("ulimit -n {count}; exec \"$0\" \"$@\""), path]);
+    shell
 }
 
 impl Drop for Spillgate {

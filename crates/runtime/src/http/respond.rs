@@ -205,8 +205,8 @@ impl<'c> H1Responder<'c> {
         Poll::Pending
     }
 
-    /// Bytes of this response that the client has taken, less those of earlier ones that it has not.
-    /// What the kernel takes would not do: it takes nothing for a long time, and then much at once.
+    /// Bytes of this response that the client has taken, less those of earlier ones that it has
+    /// not. What the kernel takes would not do: nothing for a long time, and then much at once.
     fn taken(&self) -> i64 {
         let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         signed(self.sent) - signed(self.stream.unsent())

@@ -66,12 +66,6 @@ impl Link {
         Some(Link::new(socket))
     }
 
-    /// Our own address.
-    pub(crate) fn address(&self) -> SocketAddr {
-        let address = rustix::net::getsockname(&self.socket).expect("a socket has an address");
-        address.try_into().expect("an internet address")
-    }
-
     /// Let the kernel take only about so many bytes before we read them. To be said before the
     /// other end sends much.
     pub(crate) fn receive_buffer(&mut self, bytes: usize) {

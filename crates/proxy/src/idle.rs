@@ -8,6 +8,8 @@ use spillgate_core::id::WorkerId;
 use spillgate_core::time::Instant;
 use spillgate_runtime::http::client::WorkerConnection;
 
+use crate::metrics::label::IdleEnd;
+
 /// A connection with the process it leads to.
 pub(crate) struct Idle {
     /// Boxed: it is handed from stage to stage, and a pointer is cheaper to hand on.
@@ -53,15 +55,25 @@ impl IdleConnections {
         closed
     }
 
-    /// Close those that are too old, or that their worker has closed; one entry for each.
-    pub(crate) fn sweep(&mut self, now: Instant) -> Vec<WorkerId> {
+    /// Close those that are too old, or that their worker has closed; one entry for each, with the
+    /// cause.
+    pub(crate) fn sweep(&mut self, now: Instant) -> Vec<(WorkerId, IdleEnd)> {
         let mut closed = Vec::new();
-        for (index, list) in self.by_worker.iter_mut().enumerate() {
-            let before = list.len();
-            list.retain(|idle| !idle.connection.is_expired(now));
-            let worker = WorkerId(u32::try_from(index).expect("worker ids are 32 bits"));
-            closed.extend(std::iter::repeat_n(worker, before - list.len()));
+        for (id, list) in (0..).zip(&mut self.by_worker) {
+            list.retain(|idle| {
+                let end = end_of(&idle.connection, now);
+                closed.extend(end.map(|end| (WorkerId(id), end)));
+                end.is_none()
+            });
         }
         closed
     }
+}
+
+/// Why a connection cannot be kept any longer; none: it can.
+fn end_of(connection: &WorkerConnection, now: Instant) -> Option<IdleEnd> {
+    if connection.is_ended() {
+        return Some(IdleEnd::Worker);
+    }
+    connection.is_expired(now).then_some(IdleEnd::Age)
 }

@@ -185,8 +185,8 @@ impl Shard {
     pub fn sweep_idle(&self, now: Instant) {
         for (index, pool) in self.pools.iter().enumerate() {
             let closed = pool.idle.borrow_mut().sweep(now);
-            for worker in closed {
-                self.metrics.pools[index].idle_ends.increment(IdleEnd::Age);
+            for (worker, end) in closed {
+                self.metrics.pools[index].idle_ends.increment(end);
                 self.tell(index, Input::Closed { worker, shard: self.id }, now);
             }
         }

@@ -264,16 +264,21 @@ impl WorkerConnection {
     }
 
     /// May it still be used at `now`? An unsafe method must not meet a connection that the worker
-    /// is
-    /// about to close, so for `careful` the kernel is asked and the last second is left out.
+    /// is about to close, so for `careful` the kernel is asked and the last second is left out.
     pub fn is_fit(&self, now: Instant, careful: bool) -> bool {
         let margin = if careful { Duration::from_secs(1) } else { Duration::ZERO };
         now.since(self.idle_since) + margin < self.keep_alive && self.stream.is_idle(careful)
     }
 
-    /// How long it may be kept from `now` on.
+    /// Has it been idle for as long as its worker keeps it?
     pub fn is_expired(&self, now: Instant) -> bool {
-        now.since(self.idle_since) >= self.keep_alive || !self.stream.is_idle(false)
+        now.since(self.idle_since) >= self.keep_alive
+    }
+
+    /// Has its worker closed it, or said something that nobody asked for? Believes what the engine
+    /// has seen last.
+    pub fn is_ended(&self) -> bool {
+        !self.stream.is_idle(false)
     }
 }
 

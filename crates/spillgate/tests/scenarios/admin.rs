@@ -7,7 +7,8 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::Value;
 
 use crate::harness::{
-    Config, Crowd, Echo, HeldPort, Link, Spillgate, ctl_command, expect_all_ok, get, post,
+    Config, Crowd, Echo, HeldPort, Link, Spillgate, Worker, ctl_command, expect_all_ok, get, ok,
+    post, until,
 };
 
 /// A Spillgate whose one worker holds one exchange, a client for which it does, and one that waits.
@@ -58,6 +59,30 @@ fn metrics_are_open_metrics_and_move() {
     assert_eq!(moved("spillgate_stage_duration_seconds_count", &[("stage", "admit")]), 13);
     let accepted = ("spillgate_connections_accepted_total", [("listener", "main")]);
     assert!(after.sum(accepted.0, &accepted.1) - before.sum(accepted.0, &accepted.1) >= 4);
+}
+
+#[test]
+fn the_end_of_an_idle_connection_is_counted_by_its_cause() {
+    let (worker, spillgate) =
+        Worker::behind(|config| config.top("shards = 1").pool("keep_alive_time_max = \"1s\""));
+    let ends = |reason: &str| {
+        let name = "spillgate_idle_connections_closed_total";
+        spillgate.metrics().sum(name, &[("pool", "app"), ("reason", reason)])
+    };
+    let mut client = spillgate.connect();
+    let mut answer = |target: &str| {
+        client.send(get(target));
+        let mut link = worker.accept();
+        link.receive_request();
+        link.send(ok("x"));
+        assert_eq!(client.receive_response().status(), 200);
+        link
+    };
+    answer("/1").close();
+    until("the worker's end is counted", || (ends("worker") == 1).then_some(()));
+    let _kept = answer("/2");
+    until("the end by age is counted", || (ends("age") == 1).then_some(()));
+    assert_eq!(ends("worker"), 1);
 }
 
 #[test]

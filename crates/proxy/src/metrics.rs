@@ -10,6 +10,7 @@
 
 pub mod label;
 pub mod scrape;
+pub mod sums;
 pub mod table;
 
 use spillgate_runtime::metrics::{Counter, Counters, Histogram, SharedCounter};

@@ -10,7 +10,7 @@ use spillgate_core::time::Instant;
 use spillgate_core::units::ByteSize;
 use spillgate_proxy::active::Doing;
 use spillgate_proxy::metrics::scrape::{self, BudgetReading, LogReading, PoolReading, Reading};
-use spillgate_proxy::metrics::{ControlMetrics, ShardMetrics};
+use spillgate_proxy::metrics::{ControlMetrics, ShardMetrics, sums};
 use spillgate_proxy::pool::{Mailboxes, Pool};
 use spillgate_proxy::serve::Connections;
 use spillgate_proxy::settings::Settings;
@@ -98,7 +98,7 @@ impl Observer {
             };
         let shard = |(id, shard): (u16, &Arc<ShardMetrics>)| ShardStatus {
             id,
-            connections: scrape::connections_of(shard),
+            connections: sums::connections_of(shard),
         };
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -107,7 +107,7 @@ impl Observer {
             shards: (0..).zip(&self.metrics).map(shard).collect(),
             budget: status::budget(&self.budget()),
             pools,
-            poolless: status::ends(&scrape::pool_sums(&self.metrics, None)),
+            poolless: status::ends(&sums::pool_sums(&self.metrics, None)),
         }
     }
 
@@ -123,7 +123,7 @@ impl Observer {
         status::pool_from_view(&PoolParts {
             name: &pool.settings.name,
             view: &view,
-            sums: &scrape::pool_sums(&self.metrics, Some(index)),
+            sums: &sums::pool_sums(&self.metrics, Some(index)),
             slots: pool.settings.gate.slots.count(),
             endpoints: &endpoints,
             supervisor: supervisor.as_ref(),

@@ -1,7 +1,7 @@
 //! One reading of all cells: sums over shards, put beside the records of the table.
 //!
 //! Runs on the control side only and may allocate. Absent: text formats (the admin page writes
-//! them) and locks: cells are read while their shards go on counting.
+//! them) and locks: cells are read while their shards go on counting ([`sums`](super::sums)).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,8 @@ use spillgate_runtime::metrics::{
     Counters, Described, Distribution, Family, Histogram, LabelSet, Sample, Value,
 };
 
-use super::label::{FailReason, RefuseReason, ShedReason, Stage, StatusClass};
+use super::label::Stage;
+use super::sums::{by_member, connections_of, open_of};
 use super::{ControlMetrics, ListenerMetrics, PoolMetrics, ShardMetrics, table};
 
 /// What a scrape reads.
@@ -72,58 +73,6 @@ pub struct LogReading {
     pub errors: u64,
 }
 
-/// The ends of one pool's exchanges, summed over shards. Names are label values.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PoolSums {
-    /// Exchanges that came.
-    pub arrivals: u64,
-    /// Answered, by status class.
-    pub successes: Vec<(&'static str, u64)>,
-    /// Turned away because of load, by reason.
-    pub shed: Vec<(&'static str, u64)>,
-    /// Turned away by a rule, by reason.
-    pub refused: Vec<(&'static str, u64)>,
-    /// Tried in vain, by reason.
-    pub failed: Vec<(&'static str, u64)>,
-    /// Client left first, by stage.
-    pub abandoned: Vec<(&'static str, u64)>,
-    /// Not ended yet.
-    pub in_progress: u64,
-}
-
-/// The ends of the exchanges of `pool` (its index in the settings; none: those of no pool).
-pub fn pool_sums(shards: &[Arc<ShardMetrics>], pool: Option<usize>) -> PoolSums {
-    let cells: Vec<&PoolMetrics> = shards.iter().map(|shard| shard.pool(pool)).collect();
-    // The ends before the arrivals: an exchange that ends in between is then still in progress.
-    let successes = by_member::<StatusClass>(cells.iter().map(|cells| &cells.successes));
-    let shed = by_member::<ShedReason>(cells.iter().map(|cells| &cells.shed));
-    let refused = by_member::<RefuseReason>(cells.iter().map(|cells| &cells.refused));
-    let failed = by_member::<FailReason>(cells.iter().map(|cells| &cells.failed));
-    let abandoned = by_member::<Stage>(cells.iter().map(|cells| &cells.abandoned));
-    let ends: u64 = [&successes, &shed, &refused, &failed, &abandoned]
-        .into_iter()
-        .flatten()
-        .map(|(_, count)| count)
-        .sum();
-    let arrivals: u64 = cells.iter().map(|cells| cells.arrivals.value()).sum();
-    let in_progress = arrivals.saturating_sub(ends);
-    PoolSums { arrivals, successes, shed, refused, failed, abandoned, in_progress }
-}
-
-/// Client connections open now, by listener, summed over shards.
-pub fn connections_by_listener(shards: &[Arc<ShardMetrics>], listeners: usize) -> Vec<u64> {
-    (0..listeners)
-        .map(|index| {
-            shards.iter().filter_map(|shard| shard.listeners.get(index)).map(open_of).sum()
-        })
-        .collect()
-}
-
-/// Client connections open now on one shard.
-pub fn connections_of(shard: &ShardMetrics) -> u64 {
-    shard.listeners.iter().map(open_of).sum()
-}
-
 /// Every metric of the table, with its samples.
 pub fn families(reading: &Reading<'_>) -> Vec<Family> {
     let mut families = exchanges(reading);
@@ -136,7 +85,7 @@ pub fn families(reading: &Reading<'_>) -> Vec<Family> {
 
 fn exchanges(reading: &Reading<'_>) -> Vec<Family> {
     vec![
-        // Ends before arrivals, as in `pool_sums`.
+        // Ends before arrivals, as in `sums`.
         reading.by_member(&table::SUCCESSES, |cells| &cells.successes),
         reading.by_member(&table::SHED, |cells| &cells.shed),
         reading.by_member(&table::REFUSED, |cells| &cells.refused),
@@ -348,24 +297,6 @@ impl Reading<'_> {
     }
 }
 
-/// Open connections: the closed ones are read first, so that the difference is never negative.
-fn open_of(cells: &ListenerMetrics) -> u64 {
-    let closed = cells.closed.sum();
-    cells.accepted.value().saturating_sub(closed)
-}
-
-fn by_member<'a, S: LabelSet>(
-    shards: impl Iterator<Item = &'a Counters<S>>,
-) -> Vec<(&'static str, u64)> {
-    let mut sums: Vec<_> = S::ALL.iter().map(|member| (member.name(), 0)).collect();
-    for cells in shards {
-        for (member, sum) in S::ALL.iter().zip(&mut sums) {
-            sum.1 += cells.value(*member);
-        }
-    }
-    sums
-}
-
 fn whole<const N: usize>(labels: [&str; N], count: u64) -> Sample {
     Sample { labels: labels.map(str::to_owned).to_vec(), value: Value::Whole(count) }
 }
@@ -391,7 +322,7 @@ mod tests {
     use spillgate_core::time::Instant;
     use spillgate_runtime::metrics::{Kind, Unit};
 
-    use super::super::{End, Sizes};
+    use super::super::Sizes;
     use super::*;
 
     fn shards() -> Vec<Arc<ShardMetrics>> {
@@ -462,21 +393,5 @@ mod tests {
                 assert!(fits, "{name}");
             }
         }
-    }
-
-    #[test]
-    fn shards_add_up() {
-        let shards = shards();
-        for shard in &shards {
-            shard.pools[0].arrive();
-            shard.pools[0].end(End::Shed(ShedReason::QueueFull));
-            shard.pools[0].arrive();
-            shard.listeners[0].accepted.increment();
-        }
-        let sums = pool_sums(&shards, Some(0));
-        assert_eq!((sums.arrivals, sums.in_progress), (4, 2));
-        assert_eq!(sums.shed[0], ("queue_full", 2));
-        assert_eq!(connections_by_listener(&shards, 1), [2]);
-        assert_eq!(connections_of(&shards[0]), 1);
     }
 }

@@ -35,7 +35,6 @@ fn worker(id: u32) -> WorkerStatus {
             path: "/page\u{1b}[2J".to_owned(),
             stage: "dispatch".to_owned(),
             for_ms: 1250.0,
-            client: None,
         }],
     }
 }

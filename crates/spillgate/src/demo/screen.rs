@@ -258,7 +258,6 @@ mod tests {
             path: "/\x1b[2J".to_owned(),
             stage: "collect".to_owned(),
             for_ms: 3.4,
-            client: None,
         });
         assert_eq!(shown, "GET /[2J for 3 ms");
     }

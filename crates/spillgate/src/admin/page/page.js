@@ -311,7 +311,7 @@ function usage(title, used, most, note) {
 
 function exchange(doing) {
   const line = element("span", "path", [`${doing.method} ${doing.path}`]);
-  line.title = doing.client ? `${line.textContent} from ${doing.client}` : line.textContent;
+  line.title = line.textContent;
   return element("li", "", [line, element("span", "time", [`${doing.stage} ${millis(doing.for_ms)}`])]);
 }
 

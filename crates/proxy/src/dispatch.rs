@@ -143,12 +143,17 @@ pub(crate) async fn dispatch<'s>(
     received: &mut Received,
     responder: &mut dyn Responder,
 ) -> Result<Sent<'s>, Setback> {
-    let Granted { mut held, connection, .. } = granted;
+    let Granted { mut held, connection, at } = granted;
     let (pool, worker) = (held.pool(), held.worker());
     let setback = |cause, reached| Setback { stage: Stage::Dispatch, worker, cause, reached };
     let careful = !outgoing.head.method().is_idempotent();
     let idle = match connection {
-        Connection::Idle => take_idle(shard, &held, outgoing.fresh, careful),
+        Connection::Idle if !outgoing.fresh => take_idle(shard, &held, careful, at),
+        // One that failed this exchange before is not trusted again; it makes room for a new one.
+        Connection::Idle => {
+            drop(shard.pools[pool].idle.borrow_mut().take(worker));
+            None
+        }
         Connection::New => None,
     };
     held.connection_taken();
@@ -189,12 +194,12 @@ pub(crate) async fn dispatch<'s>(
 }
 
 /// The idle connection of a grant; none where it is gone or unfit, and a new one takes its place.
-fn take_idle(shard: &Shard, held: &Held<'_>, fresh: bool, careful: bool) -> Option<Idle> {
+fn take_idle(shard: &Shard, held: &Held<'_>, careful: bool, now: Instant) -> Option<Idle> {
     let (pool, worker) = (held.pool(), held.worker());
     let local = &shard.pools[pool];
     let idle = local.idle.borrow_mut().take(worker)?;
     let same_process = idle.generation == local.shared.generation(worker);
-    if same_process && !fresh && idle.connection.is_fit(clock::now(), careful) {
+    if same_process && idle.connection.is_fit(now, careful) {
         return Some(idle);
     }
     shard.metrics.pools[pool].idle_ends.increment(IdleEnd::Unfit);
@@ -311,14 +316,14 @@ impl<'a, 'r> Sending<'a, 'r> {
         connection: &mut WorkerConnection,
     ) -> Result<(), Cause> {
         let progress_max = settings.progress_time_max;
-        connection.deadline().set(clock::now() + progress_max);
+        connection.deadline().set_after(progress_max);
         poll_fn(|cx| self.poll_send(cx, connection, progress_max)).await?;
         // A refusal may send it to another worker, whatever its method, so it outlives the sending.
         self.received.park(shard).await.map_err(Cause::Body)?;
         if let Received::Stored(buffer) = &mut *self.received {
             buffer.consume(std::mem::take(&mut self.lent_sent));
         }
-        connection.deadline().set(clock::now() + settings.exchange_time_max);
+        connection.deadline().set_after(settings.exchange_time_max);
         Ok(())
     }
 
@@ -365,7 +370,7 @@ impl<'a, 'r> Sending<'a, 'r> {
                 }
                 Poll::Pending => {
                     if moved {
-                        connection.deadline().set(clock::now() + progress_max);
+                        connection.deadline().set_after(progress_max);
                     }
                     ready!(connection.deadline().poll_passed(cx));
                     return Poll::Ready(Err(Cause::Worker(WorkerFailure::Timeout)));

@@ -70,7 +70,7 @@ async fn exchange<'s>(
     let shared = &shard.pools[pool].shared;
 
     // intake
-    record.enter(Stage::Intake, clock::now());
+    record.enter(Stage::Intake, record.started);
     let mut received = intake(shard, shared, body).await?;
     let mut now = clock::now();
     record.received(received.len(), now);

@@ -27,7 +27,7 @@ pub(crate) struct Record<'s, 'r> {
     serial: u64,
     head: Option<&'r RequestHead>,
     client: &'r Client,
-    started: Instant,
+    pub(crate) started: Instant,
     pool: Option<usize>,
     route: &'s str,
     worker: Option<WorkerId>,
@@ -190,7 +190,8 @@ impl<'s, 'r> Record<'s, 'r> {
 
     /// The exchange has ended: count it, and write its access record.
     pub(crate) fn end(mut self, outcome: Result<(), ExchangeError>) {
-        let now = clock::now();
+        // A delivered answer's end is the moment of its last byte.
+        let now = self.done[Stage::Deliver.index()].unwrap_or_else(clock::now);
         self.ended = true;
         self.count_and_write(&outcome, now);
     }

@@ -63,6 +63,15 @@ impl Deadline {
         TABLE.with_borrow_mut(|table| table.entries[self.index as usize].at = at);
     }
 
+    /// Put it in force for `duration` from about now, without reading the clock: reckoned from the
+    /// next sweep, so that it passes up to two intervals late, and early by no more than a busy shard
+    /// sweeps late. For limits of seconds that are moved in each exchange.
+    pub fn set_after(&self, duration: Duration) {
+        TABLE.with_borrow_mut(|table| {
+            table.entries[self.index as usize].at = table.swept + SWEEP_INTERVAL + duration;
+        });
+    }
+
     /// Let it pass at `at` unless it does so before.
     pub fn shorten(&self, at: Instant) {
         TABLE.with_borrow_mut(|table| {
@@ -158,6 +167,18 @@ mod tests {
         sweep(Instant::from_millis(199));
         assert!(limit.poll_passed(&mut cx).is_pending());
         sweep(Instant::from_millis(200));
+        assert!(limit.poll_passed(&mut cx).is_ready());
+    }
+
+    #[test]
+    fn a_limit_reckoned_from_the_sweeps_is_never_early() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let limit = Deadline::unset();
+        sweep(Instant::from_millis(1_000));
+        limit.set_after(Duration::from_millis(200));
+        sweep(Instant::from_millis(1_249));
+        assert!(limit.poll_passed(&mut cx).is_pending());
+        sweep(Instant::from_millis(1_250));
         assert!(limit.poll_passed(&mut cx).is_ready());
     }
 

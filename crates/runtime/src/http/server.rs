@@ -233,7 +233,6 @@ impl<S: Service> Connection<S> {
     }
 
     async fn next_head(&mut self) -> Next {
-        let now = clock::now();
         // The first head must come soon, a later one whenever the client has something to ask.
         let idle = if self.shared.stopping.is_on() {
             STOP_IDLE_MAX
@@ -242,9 +241,12 @@ impl<S: Service> Connection<S> {
         } else {
             self.shared.settings.idle_time_max
         };
-        self.deadline.set(now + idle);
-        self.started = now;
+        self.deadline.set_after(idle);
         self.first = false;
+        if !self.inbound.bytes().is_empty() {
+            // It was sent behind the request before it.
+            self.started = clock::now();
+        }
         let limits = self.shared.limits();
         let mut begun = false;
         // Taken when there is something to parse: an idle connection holds no head.
@@ -272,7 +274,7 @@ impl<S: Service> Connection<S> {
                 }
                 if !*begun {
                     *begun = true;
-                    self.deadline.set(clock::now() + self.shared.settings.head_time_max);
+                    self.deadline.set_after(self.shared.settings.head_time_max);
                 }
             }
             match self.inbound.poll_fill(&self.stream, cx) {

@@ -137,7 +137,7 @@ pub struct Sizes {
 }
 
 impl ShardMetrics {
-    /// All at zero. About 7 KiB for each pool.
+    /// All at zero. About 2 KiB for each pool.
     pub fn new(sizes: Sizes) -> Self {
         ShardMetrics {
             listeners: (0..sizes.listeners).map(|_| ListenerMetrics::default()).collect(),

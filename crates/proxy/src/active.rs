@@ -111,11 +111,6 @@ impl Active {
         self.free.push(index);
     }
 
-    /// How many are running.
-    pub(crate) fn len(&self) -> usize {
-        self.places.len() - self.free.len()
-    }
-
     /// All of them, for display.
     pub(crate) fn list(&self) -> Vec<Doing> {
         let show = |entry: &Entry| Doing {
@@ -139,7 +134,6 @@ mod tests {
         let mut active = Active::default();
         let index = active.begin(1, b"GET", &[b'x'; 200], Instant::ZERO);
         assert_eq!(active.list()[0].line.len(), LINE_MAX);
-        assert_eq!(active.len(), 1);
         active.end(index);
         assert_eq!(active.begin(2, b"GET", b"/", Instant::ZERO), index);
         assert_eq!(active.list()[0].line, "GET /");

@@ -199,11 +199,6 @@ impl Shard {
         }
     }
 
-    /// How many exchanges are running or waiting.
-    pub fn in_progress(&self) -> usize {
-        self.active.borrow().len()
-    }
-
     /// A number that no other exchange of this shard had.
     pub(crate) fn next_serial(&self) -> u64 {
         let serial = self.serial.get();

@@ -17,10 +17,8 @@ use spillgate_core::time::{Duration, Instant};
 
 pub use tokio::select;
 pub use tokio::sync::Notify;
-pub use tokio::sync::mpsc::error::{SendError, TryRecvError, TrySendError};
 pub use tokio::sync::mpsc::{Receiver, Sender, channel};
 pub use tokio::sync::oneshot;
-pub use tokio::sync::watch;
 
 use crate::clock;
 

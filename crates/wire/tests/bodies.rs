@@ -180,13 +180,12 @@ fn lengths_and_ends() {
 
     let mut decoder = BodyDecoder::new(Framing::Length(u64::MAX));
     assert_eq!(decoder.decode(b"abc").unwrap().consumed, 3);
-    assert_eq!(decoder.remaining_hint(), Some(u64::MAX - 3));
     assert_eq!(decoder.end_of_input(), Err(BodyError::Truncated));
 
     let mut decoder = BodyDecoder::new(Framing::UntilClose);
     let decoded = decoder.decode(b"abc").unwrap();
     assert_eq!((decoded.consumed, decoded.data, decoded.done), (3, 0..3, false));
-    assert_eq!((decoder.remaining_hint(), decoder.end_of_input()), (None, Ok(())));
+    assert_eq!(decoder.end_of_input(), Ok(()));
     assert!(decoder.is_done());
 
     for text in ["", "5", "5\r\n", "5\r\nhel", "5\r\nhello\r\n", "0\r\n", "0\r\nA: b\r\n"] {

@@ -25,9 +25,6 @@ mod file;
 
 use file::Output;
 
-/// How often a shard should call [`LineBuffer::flush`], so that records are not read too late.
-pub const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
-
 /// A buffer that has grown to this size is handed over. 64 KiB: some 200 records a system call.
 const BATCH_SIZE: usize = 64 * 1024;
 /// Room for the record that crosses `BATCH_SIZE`, so that buffers rarely grow.

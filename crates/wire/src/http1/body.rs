@@ -192,16 +192,6 @@ impl BodyDecoder {
         self.state == State::Done
     }
 
-    /// How many body bytes are still to come, where that is known: never for chunked ones before
-    /// their end, nor for those that end with the connection.
-    pub fn remaining_hint(&self) -> Option<u64> {
-        match self.state {
-            State::Done => Some(0),
-            State::Length(left) => Some(left),
-            _ => None,
-        }
-    }
-
     /// The connection ended. Completes a body that ends so.
     ///
     /// # Errors

@@ -1,8 +1,10 @@
 //! Scenarios over many seeds: the gate's invariants are checked after every step of each, and what
 //! must hold of the whole is checked here.
 
+use std::path::Path;
+
 use spillgate_core::rng::Rng;
-use spillgate_sim::{Run, Scenario, Summary, simulate};
+use spillgate_sim::{Scenario, Summary, simulate};
 
 const AIRBNB: &str = include_str!("../scenarios/airbnb.toml");
 /// Seeds of an ordinary run; the nightly one takes more from `SPILLGATE_SEEDS`.
@@ -13,24 +15,59 @@ fn seeds() -> u64 {
     wanted.and_then(|seeds| seeds.parse().ok()).unwrap_or(SEEDS)
 }
 
-fn run(text: &str, seed: u64) -> Run {
-    let scenario = Scenario::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    simulate(&scenario, seed)
+/// One run, which keeps its scenario and tells how to see it alone should the test fail in it.
+struct Traced<'t> {
+    text: &'t str,
+    seed: u64,
 }
 
+impl Traced<'_> {
+    fn run(&self) -> (Scenario, Summary) {
+        let scenario = Scenario::parse(self.text).unwrap_or_else(|error| panic!("{error}"));
+        let summary = simulate(&scenario, self.seed).summary;
+        (scenario, summary)
+    }
+}
+
+impl Drop for Traced<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let Traced { text, seed } = *self;
+            let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("seed-{seed}.toml"));
+            let kept = std::fs::write(&file, text);
+            eprintln!("{text}\nthis run alone (scenario kept: {kept:?}):");
+            eprintln!("  cargo run --package spillgate -- sim {} --seed {seed}", file.display());
+        }
+    }
+}
+
+/// What must hold of a run, in words and as a question.
+type Hold = (&'static str, fn(&Summary) -> bool);
+
+/// Run a scenario and check that all of these hold of it.
 #[track_caller]
-fn check(summary: &Summary, text: &str, holds: bool, what: &str) {
-    assert!(holds, "{what}, in this run of this scenario:\n{summary}\n{text}");
+fn check(text: &str, seed: u64, holds: &[Hold]) -> Summary {
+    let traced = Traced { text, seed };
+    let (_, summary) = traced.run();
+    for (what, hold) in holds {
+        assert!(hold(&summary), "{what}, in this run:\n{summary}");
+    }
+    summary
 }
 
 #[test]
 fn a_killed_and_a_hanging_worker_cost_nobody_an_answer() {
     for seed in 0..seeds() / 20 {
-        let summary = run(AIRBNB, seed).summary;
-        check(&summary, AIRBNB, summary.served == summary.arrivals, "all are served");
-        check(&summary, AIRBNB, summary.queue_len_max >= 20, "there is a queue");
-        check(&summary, AIRBNB, summary.inside_max == 1, "one at a time");
-        check(&summary, AIRBNB, summary.open_max == 1, "one connection at a time");
+        check(
+            AIRBNB,
+            seed,
+            &[
+                ("all are served", |summary| summary.served == summary.arrivals),
+                ("there is a queue", |summary| summary.queue_len_max >= 20),
+                ("one at a time", |summary| summary.inside_max == 1),
+                ("one connection at a time", |summary| summary.open_max == 1),
+            ],
+        );
     }
 }
 
@@ -44,9 +81,14 @@ fn nobody_is_starved_when_all_are_busy() {
         workers = { count = 7, service = "50ms", spread_percent = 50 }
         pool = { queue_len_max = 30 }
     "#;
-    let summary = run(text, 1).summary;
-    check(&summary, text, summary.shed_total() > 0, "there is too much load");
-    check(&summary, text, summary.largest_share_percent() <= 130, "the shares are even");
+    check(
+        text,
+        1,
+        &[
+            ("there is too much load", |summary| summary.shed_total() > 0),
+            ("the shares are even", |summary| summary.largest_share_percent() <= 130),
+        ],
+    );
 }
 
 #[test]
@@ -59,11 +101,11 @@ fn answers_come_in_time_whatever_the_load() {
         workers = { count = 5, service = "50ms", spread_percent = 20 }
         pool = { answer_within = "200ms" }
     "#;
-    let summary = run(text, 1).summary;
     // Five workers of 50 ms make 100 answers a second.
-    check(&summary, text, summary.served >= 1900, "the workers are kept busy");
+    let summary =
+        check(text, 1, &[("the workers are kept busy", |summary| summary.served >= 1900)]);
     let in_time = summary.times.iter().filter(|time| time.as_millis() <= 200).count();
-    check(&summary, text, in_time * 100 >= summary.times.len() * 97, "answers are in time");
+    assert!(in_time * 100 >= summary.times.len() * 97, "answers are in time:\n{summary}");
 }
 
 /// A scenario that is a function of its seed.
@@ -119,12 +161,12 @@ fn in_random_scenarios_no_worker_holds_more_than_it_may() {
     let mut total = Summary::default();
     for seed in 0..seeds() {
         let text = random_scenario(seed);
-        let scenario = Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let summary = simulate(&scenario, seed).summary;
+        let traced = Traced { text: &text, seed };
+        let (scenario, summary) = traced.run();
         let settings = scenario.settings();
-        check(&summary, &text, summary.inside_max <= settings.slots.count(), "slots are kept");
+        assert!(summary.inside_max <= settings.slots.count(), "slots are kept:\n{summary}");
         let most = settings.connections_max.count();
-        check(&summary, &text, summary.open_max <= most, "connections are kept");
+        assert!(summary.open_max <= most, "connections are kept:\n{summary}");
         total.retries += summary.retries;
         total.failed += summary.failed;
         total.abandoned += summary.abandoned;

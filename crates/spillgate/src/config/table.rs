@@ -184,7 +184,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""32KiB""#),
         live: false,
         line: "largest request head",
-        text: "The start line and all header fields. A larger one is refused with 431.",
+        text: "The start line and all header fields. A larger one is refused with 431, and so \
+               is one whose target is longer than 16 KiB.",
         since: "0.1.0",
     },
     Key {
@@ -431,8 +432,9 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is("2"),
         live: false,
         line: "tries after the first that one exchange may have once bytes were sent",
-        text: "Only idempotent methods are tried again, and never after two workers died of the \
-               exchange. A connect that failed costs no try.",
+        text: "Only idempotent methods are tried again, but any method where the worker's \
+               answer marks a refusal; none after two workers died of the exchange. A connect \
+               that failed costs no try.",
         since: "0.1.0",
     },
     Key {
@@ -637,8 +639,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""60s""#),
         live: false,
         line: "longest time from the start of a worker until it is ready",
-        text: "Goes with `command`. Then it is stopped and started again. So is a ready worker that \
-               takes no connection for as long.",
+        text: "Goes with `command`. Then it is stopped and started again. So is a ready worker \
+               that takes no connection for as long.",
         since: "0.1.0",
     },
     Key {

@@ -64,8 +64,8 @@ impl Deadline {
     }
 
     /// Put it in force for `duration` from about now, without reading the clock: reckoned from the
-    /// next sweep, so that it passes up to two intervals late, and early by no more than a busy shard
-    /// sweeps late. For limits of seconds that are moved in each exchange.
+    /// next sweep, so that it passes up to two intervals late, and early by no more than a busy
+    /// shard sweeps late. For limits of seconds that are moved in each exchange.
     pub fn set_after(&self, duration: Duration) {
         TABLE.with_borrow_mut(|table| {
             table.entries[self.index as usize].at = table.swept + SWEEP_INTERVAL + duration;

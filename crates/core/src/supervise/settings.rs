@@ -6,8 +6,8 @@ use crate::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Longest time from start to ready; then the worker is stopped and started again. Default 60 s
-    /// (a worker that boots for 20 s is normal). A ready worker that takes no connection for as long
-    /// is replaced, too.
+    /// (a worker that boots for 20 s is normal). A ready worker that takes no connection for as
+    /// long is replaced, too.
     pub ready_time_max: Duration,
     /// Heartbeats further apart than this are a stall, for a worker that ever sent one
     /// (`WATCHDOG=1`). None: not watched. Default 5 s.

@@ -239,3 +239,66 @@ fn a_client_that_leaves_in_the_middle_of_an_answer_does_not_stop_the_worker() {
     worker.expect_nobody();
     assert_eq!(spillgate.record("/left")["end"], "abandoned");
 }
+
+/// A POST whose body comes in chunks of unknown number.
+fn chunked(target: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!("POST {target} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    let mut request = head.into_bytes();
+    for chunk in body.chunks(10_000) {
+        request.extend(format!("{:x}\r\n", chunk.len()).as_bytes());
+        request.extend([chunk, b"\r\n"].concat());
+    }
+    request.extend(b"0\r\n\r\n");
+    request
+}
+
+#[test]
+fn with_memory_for_one_body_all_finish_in_turn() {
+    let (echo, spillgate) = Echo::behind(|config| {
+        config.top("buffer_memory_max = \"1MiB\"\nbody_memory_max = \"512KiB\"")
+    });
+    let body = Echo::bytes(500_000);
+    let clients: Vec<Link> = (0..10).map(|_| spillgate.connect()).collect();
+    // All send at once, known and unknown lengths mixed.
+    let threads: Vec<_> = (0..)
+        .zip(clients)
+        .map(|(number, mut client)| {
+            let request = match number % 2 {
+                0 => post("/known", &body),
+                _ => chunked("/unknown", &body),
+            };
+            std::thread::spawn(move || {
+                client.send(request);
+                client.receive_response().status()
+            })
+        })
+        .collect();
+    for thread in threads {
+        assert_eq!(thread.join().expect("a client ends"), 200);
+    }
+    assert!(echo.seen().iter().all(|seen| seen.body == body));
+    assert_eq!(echo.seen().len(), 10);
+}
+
+#[test]
+fn a_full_spill_folder_sheds_requests_and_relays_answers() {
+    let folder = TempDir::new().expect("a folder can be made");
+    let spill = format!("[spill]\nfolders = [{:?}]\nsize_max = \"1MiB\"", folder.path());
+    let (echo, spillgate) = Echo::behind(|config| {
+        let small = config.top("body_memory_max = \"16KiB\"\nbody_wait_max = \"100ms\"");
+        small.section(&spill).listener("send_buffer_max = \"64KiB\"")
+    });
+    for request in
+        [post("/known", Echo::bytes(3 << 20)), chunked("/unknown", &Echo::bytes(3 << 20))]
+    {
+        let mut client = spillgate.connect();
+        client.send(request);
+        let response = client.receive_response();
+        assert_eq!((response.status(), response.get("connection")), (503, Some("close")));
+        assert!(response.text().contains("byte_budget"), "{}", response.text());
+        client.expect_end();
+    }
+    assert!(echo.seen().is_empty());
+    assert!(spillgate.ask(get("/bytes/9000000")).body == Echo::bytes(9_000_000));
+    assert_eq!(spillgate.ask(post("/after", Echo::bytes(500_000))).status(), 200);
+}

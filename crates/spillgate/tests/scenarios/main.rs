@@ -13,6 +13,7 @@ mod gate;
 mod harness;
 mod limits;
 mod malformed;
+mod mutations;
 mod old_clients;
 mod proxy_protocol;
 mod regress;

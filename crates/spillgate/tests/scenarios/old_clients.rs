@@ -1,6 +1,6 @@
 //! Clients that speak HTTP/1.0, and clients that do not wait for one answer before they ask again.
 
-use crate::harness::{Echo, Worker, get};
+use crate::harness::{Echo, Worker, get, post};
 
 #[test]
 fn a_client_of_old_is_closed_unless_it_asks() {
@@ -95,4 +95,32 @@ fn a_request_that_comes_byte_by_byte_is_the_same() {
     assert_eq!(client.receive_response().status(), 200);
     let seen = echo.seen().remove(0);
     assert_eq!((seen.text().as_str(), seen.trailers.len()), ("abc", 1));
+}
+
+#[test]
+fn thousands_of_pipelined_requests_are_all_answered() {
+    let ping = "[[route]]\npath_exact = \"/ping\"\nreply = { status = 200, body = \"PONG\" }";
+    let (echo, spillgate) = Echo::behind(|config| config.section(ping));
+    echo.hold();
+    let mut client = spillgate.connect();
+    // Most of them come while the first one is still inside.
+    client.send(get("/first") + &get("/ping").repeat(5000));
+    echo.wait_inside(1);
+    echo.let_all_go();
+    assert_eq!(client.receive_response().status(), 200);
+    for _ in 0..5000 {
+        assert_eq!(client.receive_response().text(), "PONG");
+    }
+    client.expect_silence();
+}
+
+#[test]
+fn a_small_body_for_a_fixed_reply_does_not_end_the_connection() {
+    let ping = "[[route]]\npath_exact = \"/ping\"\nreply = { status = 200, body = \"PONG\" }";
+    let (_echo, spillgate) = Echo::behind(|config| config.section(ping));
+    let mut client = spillgate.connect();
+    for _ in 0..3 {
+        let response = client.ask(post("/ping", "small"));
+        assert_eq!((response.text().as_str(), response.get("connection")), ("PONG", None));
+    }
 }

@@ -140,6 +140,16 @@ fn frames_that_a_client_sends_early_are_not_lost() {
 }
 
 #[test]
+fn an_upgrade_may_have_a_body() {
+    let request = UPGRADE.replace("\r\n\r\n", "\r\nContent-Length: 5\r\n\r\nhello");
+    let (_worker, _spillgate, mut client, mut link) = asked(&(request + "frame"));
+    assert_eq!(link.receive_request().text(), "hello");
+    link.send(SWITCHED);
+    link.expect("frame");
+    assert_eq!(client.receive_head().status(), 101);
+}
+
+#[test]
 fn megabytes_cross_a_tunnel_both_ways_at_once() {
     let (_worker, _spillgate, mut client, mut link) = asked(UPGRADE);
     link.receive_request();

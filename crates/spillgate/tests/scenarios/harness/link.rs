@@ -249,6 +249,18 @@ impl Link {
         }
     }
 
+    /// Receive until the connection ends, in whatever way.
+    #[track_caller]
+    pub(crate) fn receive_all(&mut self) -> Vec<u8> {
+        loop {
+            match self.fill() {
+                Ok(()) => {}
+                Err(End::Silence) => panic!("Silence after {}", self.shown()),
+                Err(End::Closed | End::Reset) => return std::mem::take(&mut self.unread),
+            }
+        }
+    }
+
     /// Nothing more comes, and the other end closes cleanly.
     #[track_caller]
     pub(crate) fn expect_end(&mut self) {

@@ -32,7 +32,7 @@ pub(super) enum Ending {
 impl Head {
     /// Read a head, with the empty line at its end.
     #[track_caller]
-    pub(super) fn parse(bytes: &[u8]) -> Head {
+    pub(crate) fn parse(bytes: &[u8]) -> Head {
         let text = String::from_utf8_lossy(bytes);
         let mut lines = text.split("\r\n");
         let line = lines.next().unwrap_or_default().to_owned();

@@ -29,7 +29,7 @@ pub(crate) use crowd::{Answer, Crowd, expect_all_ok, mixed};
 pub(crate) use echo::Echo;
 pub(crate) use exposition::Metrics;
 pub(crate) use link::Link;
-pub(crate) use message::{Message, get, ok, post};
+pub(crate) use message::{Head, Message, get, ok, post};
 pub(crate) use page::{ctl_command, workers};
 pub(crate) use port::HeldPort;
 pub(crate) use program::Program;

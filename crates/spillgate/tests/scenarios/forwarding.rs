@@ -72,7 +72,8 @@ fn fields_of_the_clients_connection_stay_behind() {
         "GET / HTTP/1.1\r\nHost: a\r\nConnection: close, X-Auth, keep-alive\r\nX-Auth: secret\r\n\
          Connection: x-other\r\nX-Other: too\r\nKeep-Alive: timeout=9\r\n\
          Proxy-Connection: close\r\nTE: trailers\r\nUpgrade: h2c\r\n\
-         Proxy-Authorization: Basic x\r\nExpect: 100-continue\r\nAccept: */*\r\nX-Kept: 1\r\nX-Kept: 2\r\n\r\n",
+         Proxy-Authorization: Basic x\r\nExpect: 100-continue\r\n\
+         Accept: */*\r\nX-Kept: 1\r\nX-Kept: 2\r\n\r\n",
     );
     let stay = [
         "connection",

@@ -37,7 +37,7 @@ pub(crate) async fn deliver(
     if matches!(collected.relay, Some(RelayReason::EventStream | RelayReason::Asked)) {
         collected.watch_no_more();
     }
-    let mut flow = Flow { collected, settings, responder, left: None, turn: 0 };
+    let mut flow = Flow { collected, settings, responder, left: None, held_up: false, turn: 0 };
     poll_fn(|cx| flow.poll(cx)).await
 }
 
@@ -113,6 +113,8 @@ struct Flow<'f, 's> {
     responder: &'f mut dyn Responder,
     /// The client has left: the worker is still read to its end.
     left: Option<SendFailure>,
+    /// There was no room, so the worker could not send on.
+    held_up: bool,
     turn: u64,
 }
 
@@ -124,6 +126,10 @@ impl Flow<'_, '_> {
         loop {
             let mut moved = self.poll_buffered(cx)?;
             let came = self.poll_source(cx)?;
+            if came && std::mem::take(&mut self.held_up) {
+                // Its time must not be over before it could send on.
+                self.progressed();
+            }
             moved |= came;
             worker_moved |= came;
             if !moved {
@@ -135,10 +141,7 @@ impl Flow<'_, '_> {
             }
         }
         if worker_moved {
-            self.collected.progressed(clock::now(), self.settings);
-            if matches!(self.collected.relay, Some(RelayReason::EventStream | RelayReason::Asked)) {
-                self.collected.watch_no_more();
-            }
+            self.progressed();
         }
         if !self.collected.is_whole() && self.left.is_none() {
             // The worker is silent: what it has said so far goes out, its head too.
@@ -159,6 +162,15 @@ impl Flow<'_, '_> {
             self.responder.trailer(&name, &value);
         }
         self.responder.poll_finish(cx).map_err(left)
+    }
+
+    /// The worker's time starts anew.
+    fn progressed(&self) {
+        if matches!(self.collected.relay, Some(RelayReason::EventStream | RelayReason::Asked)) {
+            self.collected.watch_no_more();
+        } else {
+            self.collected.progressed(clock::now(), self.settings);
+        }
     }
 
     fn unread(&self) -> u64 {
@@ -250,6 +262,7 @@ impl Flow<'_, '_> {
                 Ok(true)
             }
             Poll::Ready(Ok(Step::Full)) => {
+                self.held_up = true;
                 self.collected.park();
                 Ok(false)
             }

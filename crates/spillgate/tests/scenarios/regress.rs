@@ -3,6 +3,12 @@
 //! Where a limit has to pass first, something else that it ends is the clock: no test waits for
 //! time to pass.
 
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
 use crate::harness::{Config, Program, Spillgate, Worker, get, ok, until};
 
 const UPGRADE: &str = "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n\
@@ -91,6 +97,63 @@ fn a_worker_that_stands_still_is_noticed_while_its_client_reads() {
         client.receive(1000);
         (spillgate.pool()["failed"]["worker_timeout"] == 1).then_some(())
     });
+}
+
+/// A worker that may not send on, because its client does not read, has its time anew when it may.
+#[test]
+fn a_worker_that_its_client_holds_up_is_not_blamed() {
+    let folder = TempDir::new().expect("a folder can be made");
+    let path = folder.path().join("worker.sock");
+    let listener = UnixListener::bind(&path).expect("the path is free");
+    let config = Config::new()
+        .endpoint(format!("unix:{}", path.display()))
+        .pool("progress_time_max = \"1s\"\nresponse_size_max = \"64KiB\"")
+        .listener("head_time_max = \"3s\"");
+    let spillgate = Spillgate::start(config);
+    let mut client = spillgate.connect();
+    client.send(get("/held-up"));
+    let mut worker = asked(&listener);
+    let body_len = 20_000_000;
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {body_len}\r\n\r\n");
+    worker.write_all(head.as_bytes()).expect("it is read");
+    worker.set_nonblocking(true).expect("it can be");
+    let mut clock = spillgate.connect();
+    clock.send("GET / HTTP/1.1\r\n");
+    let mut sent = 0;
+    // The client reads nothing until another one's time is up, and the worker's was long before.
+    while clock.is_quiet_for(Duration::from_millis(20)) {
+        sent += fill(&mut worker);
+    }
+    client.receive_head();
+    client.receive(sent);
+    worker.set_nonblocking(false).expect("it can be");
+    let rest = vec![b'x'; body_len - sent];
+    let sending = std::thread::spawn(move || worker.write_all(&rest));
+    client.receive(body_len - sent);
+    sending.join().expect("it ends").expect("all is read");
+    assert_eq!(spillgate.record("/held-up")["end"], "success");
+}
+
+/// The connection on which a request came, and not a probe.
+fn asked(listener: &UnixListener) -> UnixStream {
+    loop {
+        let (mut stream, _) = listener.accept().expect("somebody connects");
+        if stream.read(&mut [0; 4096]).expect("it can be read") > 0 {
+            return stream;
+        }
+    }
+}
+
+/// Send what is taken now; how much that was.
+fn fill(worker: &mut UnixStream) -> usize {
+    let mut sent = 0;
+    loop {
+        match worker.write(&[b'x'; 16 * 1024]) {
+            Ok(count) => sent += count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return sent,
+            Err(error) => panic!("it takes no more: {error}"),
+        }
+    }
 }
 
 /// A probe waited for the end of its connection, which some workers keep whatever they are asked.

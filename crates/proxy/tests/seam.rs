@@ -148,10 +148,6 @@ impl Responder for StreamResponder {
     fn abort(&mut self) {}
 
     fn switch(&mut self, _protocol: &[u8]) {}
-
-    fn sent(&self) -> u64 {
-        self.0.response.borrow().len() as u64
-    }
 }
 
 /// A worker that answers each request with what it read of it.

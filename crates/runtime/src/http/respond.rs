@@ -60,6 +60,8 @@ pub(super) struct H1Responder<'c> {
     finished: bool,
     close: bool,
     failed: bool,
+    /// The client closed or reset the connection.
+    left: bool,
     slow: bool,
     switched: bool,
     sent: u64,
@@ -104,6 +106,7 @@ impl<'c> H1Responder<'c> {
             finished: false,
             close: !wanted.keep_alive,
             failed: false,
+            left: false,
             slow: false,
             switched: false,
             sent: 0,
@@ -121,6 +124,11 @@ impl<'c> H1Responder<'c> {
     /// Must the connection close now?
     pub(super) fn must_close(&self) -> bool {
         self.close || !self.is_complete()
+    }
+
+    /// Did the client leave before it had everything?
+    pub(super) fn has_left(&self) -> bool {
+        self.left
     }
 
     /// Was the client cut off because it reads too slowly?
@@ -172,7 +180,7 @@ impl<'c> H1Responder<'c> {
                 Poll::Ready(Ok(count))
             }
             Poll::Ready(Err(_)) => {
-                self.failed = true;
+                (self.failed, self.left) = (true, true);
                 Poll::Ready(Err(SendFailure::Left))
             }
             Poll::Pending => self.poll_slow(cx),
@@ -389,7 +397,7 @@ impl Responder for H1Responder<'_> {
                 Poll::Pending
             }
             PeerState::Closed => {
-                self.failed = true;
+                (self.failed, self.left) = (true, true);
                 Poll::Ready(SendFailure::Left)
             }
         }
@@ -438,9 +446,5 @@ impl Responder for H1Responder<'_> {
         self.switched = true;
         self.close = true;
         self.framing = OutFraming::UntilClose;
-    }
-
-    fn sent(&self) -> u64 {
-        self.sent
     }
 }

@@ -332,7 +332,14 @@ impl<S: Service> Connection<S> {
             if responder.must_reset() {
                 self.stream.reset_on_close();
             }
-            return After::Close(if responder.was_slow() { End::SendRate } else { End::Broken });
+            let end = if responder.was_slow() {
+                End::SendRate
+            } else if responder.has_left() {
+                End::Abandoned
+            } else {
+                End::Broken
+            };
+            return After::Close(end);
         }
         if !responder.has_begun() {
             return After::Close(End::Abandoned);

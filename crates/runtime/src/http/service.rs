@@ -153,9 +153,6 @@ pub trait Responder {
 
     /// From here on the connection carries raw bytes: the other protocol of an upgrade.
     fn switch(&mut self, protocol: &[u8]);
-
-    /// Bytes of this response that were handed to the kernel so far, heads included.
-    fn sent(&self) -> u64;
 }
 
 /// Why a response did not get through.

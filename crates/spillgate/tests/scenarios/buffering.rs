@@ -3,7 +3,7 @@
 
 use tempfile::TempDir;
 
-use crate::harness::{Config, Echo, Link, Spillgate, Worker, get, ok, post};
+use crate::harness::{Config, Echo, Link, Spillgate, Worker, get, ok, post, until};
 
 #[test]
 fn a_worker_sees_the_first_byte_after_the_clients_last() {
@@ -238,6 +238,10 @@ fn a_client_that_leaves_in_the_middle_of_an_answer_does_not_stop_the_worker() {
     assert_eq!(next.receive_response().text(), "next");
     worker.expect_nobody();
     assert_eq!(spillgate.record("/left")["end"], "abandoned");
+    let closed = ("spillgate_connections_closed_total", [("reason", "abandoned")]);
+    until("the end of its connection is counted", || {
+        (spillgate.metrics().sum(closed.0, &closed.1) == 1).then_some(())
+    });
 }
 
 /// A POST whose body comes in chunks of unknown number.

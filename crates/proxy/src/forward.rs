@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use spillgate_runtime::http::service::Client;
 use spillgate_wire::forwarded::{self, Traceparent};
 use spillgate_wire::http1::{Method, Name, RequestHead, encode};
@@ -113,6 +114,28 @@ fn write_forwarded(out: &mut Vec<u8>, head: &RequestHead, client: &Client) {
     }
     forwarded::write_forwarded(out, ip, head.host(), "http");
     out.extend_from_slice(b"\r\n");
+}
+
+/// Who asks, as far as can be told: the client, or where its word is believed, the nearest address
+/// in its `X-Forwarded-For` whose word is not.
+pub(crate) fn origin(
+    head: &RequestHead,
+    client: &Client,
+    trusted_from: &[IpNet],
+) -> Option<IpAddr> {
+    let mut nearest = client.ip();
+    if !client.trusted {
+        return nearest;
+    }
+    let told = head.fields().rev().filter(|field| field.id == Name::XForwardedFor);
+    for hop in told.flat_map(|field| forwarded::hops_from_right(field.value)) {
+        let Some(ip) = hop.map(|ip| ip.to_canonical()) else { break };
+        nearest = Some(ip);
+        if !trusted_from.iter().any(|net| net.contains(&ip)) {
+            break;
+        }
+    }
+    nearest
 }
 
 fn write_ip(out: &mut Vec<u8>, ip: Option<IpAddr>) {

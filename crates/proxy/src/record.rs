@@ -13,6 +13,7 @@ use spillgate_wire::forwarded::{self, Traceparent};
 use spillgate_wire::http1::{Name, RequestHead};
 
 use crate::error::{ExchangeError, Kind};
+use crate::forward;
 use crate::metrics::label::{FailReason, RelayReason, RetryKind, Stage, StatusClass};
 use crate::metrics::{End, PoolMetrics};
 use crate::shard::Shard;
@@ -264,7 +265,8 @@ impl<'s, 'r> Record<'s, 'r> {
         out.extend_from_slice(b"\",\"id\":");
         json::string(out, self.request_id());
         out.extend_from_slice(b",\"client\":\"");
-        match self.client.ip() {
+        let asks = |head| forward::origin(head, self.client, &self.shard.settings.trusted_from);
+        match self.head.map_or(self.client.ip(), asks) {
             Some(ip) => forwarded::write_address(out, ip),
             None => out.push(b'-'),
         }

@@ -188,7 +188,25 @@ fn a_trusted_client_is_believed() {
     assert!(trace.starts_with("00-0af7651916cd43dd8448eb211c80319c-"), "{trace}");
     assert!(trace.ends_with("-01") && !trace.contains("b7ad6b7169203331"), "{trace}");
     assert_eq!(seen.get("tracestate"), Some("a=b"));
-    assert_eq!(spillgate.record("/")["id"], "theirs-1");
+    let record = spillgate.record("/");
+    assert_eq!((&record["id"], &record["client"]), (&"theirs-1".into(), &"192.0.2.9".into()));
+}
+
+#[test]
+fn the_access_record_names_the_nearest_address_that_is_not_trusted() {
+    let (_echo, spillgate) =
+        Echo::behind(|config| config.top("trusted_from = [\"127.0.0.1\", \"192.0.2.0/24\"]"));
+    for (target, hops, expected) in [
+        ("/balancers", "203.0.113.1, 203.0.113.2, 192.0.2.1", "203.0.113.2"),
+        ("/ours", "192.0.2.1", "192.0.2.1"),
+        ("/unknown", "203.0.113.1, unknown, 192.0.2.1", "192.0.2.1"),
+        ("/none", "", "127.0.0.1"),
+    ] {
+        let fields = format!("X-Forwarded-For: {hops}\r\n");
+        let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+        assert_eq!(spillgate.ask(request).status(), 200);
+        assert_eq!(spillgate.record(target)["client"], expected, "{hops}");
+    }
 }
 
 #[test]

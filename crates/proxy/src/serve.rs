@@ -111,7 +111,6 @@ pub async fn run(
             connections: Arc::clone(&connections),
             shared: Rc::new(Shared {
                 settings: shard.settings.listeners[index].clone(),
-                listener: u16::try_from(index).expect("fewer listeners than ports"),
                 trusted_from: shard.settings.trusted_from.clone(),
                 service: Rc::clone(&shard),
                 stopping: Rc::clone(&stopping),

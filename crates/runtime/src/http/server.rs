@@ -96,8 +96,6 @@ pub enum End {
 pub struct Shared<S> {
     /// The listener's settings.
     pub settings: ListenerSettings,
-    /// Its index.
-    pub listener: u16,
     /// Whose word is believed.
     pub trusted_from: Vec<IpNet>,
     /// What is done with requests.
@@ -112,7 +110,7 @@ impl<S> Shared<S> {
             let ip = address.ip().to_canonical();
             self.trusted_from.iter().any(|net| net.contains(&ip))
         });
-        Client { address, trusted, listener: self.listener }
+        Client { address, trusted }
     }
 
     fn limits(&self) -> HeadLimits {

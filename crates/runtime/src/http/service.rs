@@ -49,8 +49,6 @@ pub struct Client {
     pub address: Option<SocketAddr>,
     /// Whether what the client says of others is believed (`trusted_from`).
     pub trusted: bool,
-    /// Index of the listener it came through.
-    pub listener: u16,
 }
 
 impl Client {

@@ -10,6 +10,7 @@ mod pools;
 pub(super) mod routes;
 
 use spillgate_core::units::{ByteSize, Ratio};
+use spillgate_runtime::http::settings::Endpoint;
 
 use super::problem::{Problem, Span};
 use super::raw::{Raw, Section};
@@ -22,7 +23,7 @@ const INTAKE_SHARE: Ratio = Ratio::from_percent(70);
 pub(super) fn check(raw: &Raw, cores: u32, problems: &mut Vec<Problem>) {
     sections(raw, problems);
     required(raw, problems);
-    listeners(raw, problems);
+    proxy_protocol(raw, problems);
     memory(raw, problems);
     addresses::check(raw, cores, problems);
     pools::check(raw, problems);
@@ -75,20 +76,30 @@ fn required(raw: &Raw, problems: &mut Vec<Problem>) {
 }
 
 /// A PROXY protocol header that is believed from nobody closes every connection.
-fn listeners(raw: &Raw, problems: &mut Vec<Problem>) {
+fn proxy_protocol(raw: &Raw, problems: &mut Vec<Problem>) {
     let trusted = match raw.top.value("trusted_from") {
         Some(Value::Networks(networks)) => !networks.is_empty(),
         _ => true,
     };
-    for listener in raw.listeners.iter().filter(|_| !trusted) {
+    for listener in &raw.listeners {
         let Some((true, span)) = given(listener, "proxy_protocol", Value::as_flag) else {
             continue;
         };
-        problems.push(
-            Problem::error("`proxy_protocol` needs `trusted_from`")
-                .at(span, "believed from nobody, so each connection would be closed")
-                .mend("name the load balancers at the top: trusted_from = [\"10.0.0.0/8\"]"),
-        );
+        let believed_from_nobody = "believed from nobody, so each connection would be closed";
+        match given(listener, "address", Value::as_endpoint) {
+            Some((Endpoint::Unix(_), address_at)) => problems.push(
+                Problem::error("`proxy_protocol` needs clients with an address")
+                    .at(span, believed_from_nobody)
+                    .at(address_at, "clients of a Unix socket have none")
+                    .mend("remove it, or listen on an IP address"),
+            ),
+            _ if !trusted => problems.push(
+                Problem::error("`proxy_protocol` needs `trusted_from`")
+                    .at(span, believed_from_nobody)
+                    .mend("name the load balancers at the top: trusted_from = [\"10.0.0.0/8\"]"),
+            ),
+            _ => {}
+        }
     }
 }
 

@@ -52,7 +52,7 @@ fn tcp(text: &str, role: Role) -> Result<SocketAddr, Fault> {
     }
     let all = if role == Role::Listen { "0.0.0.0" } else { "127.0.0.1" };
     if let Ok(ip) = text.parse::<IpAddr>() {
-        return Err(bare_ip(text, ip));
+        return Err(bare_ip(text, ip, role));
     }
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
         return Err(Fault::with_mend("a port without a host", format!("127.0.0.1:{text}")));
@@ -61,7 +61,8 @@ fn tcp(text: &str, role: Role) -> Result<SocketAddr, Fault> {
         return Err(Fault::new("empty"));
     }
     let Some((host, port)) = text.rsplit_once(':').filter(|_| !text.ends_with(']')) else {
-        return Err(Fault::with_mend("a host without a port", format!("{text}:8080")));
+        let mend = format!("{text}:{}", port_of(role));
+        return Err(Fault::with_mend("a host without a port", mend));
     };
     let number = match port.parse::<u16>() {
         Ok(number) if !port.starts_with('+') => number,
@@ -82,9 +83,10 @@ fn tcp(text: &str, role: Role) -> Result<SocketAddr, Fault> {
 }
 
 /// What was meant by an IP address that stands alone. `::1:8080` is one, too.
-fn bare_ip(text: &str, ip: IpAddr) -> Fault {
+fn bare_ip(text: &str, ip: IpAddr, role: Role) -> Fault {
+    let usual = port_of(role);
     match (ip, text.rsplit_once(':')) {
-        (IpAddr::V4(_), _) => Fault::with_mend("a host without a port", format!("{text}:8080")),
+        (IpAddr::V4(_), _) => Fault::with_mend("a host without a port", format!("{text}:{usual}")),
         (IpAddr::V6(_), Some((host, port)))
             if host.parse::<IpAddr>().is_ok() && port.len() > 3 && port.parse::<u16>().is_ok() =>
         {
@@ -92,8 +94,16 @@ fn bare_ip(text: &str, ip: IpAddr) -> Fault {
         }
         (IpAddr::V6(_), _) => {
             let what = "an IPv6 address needs brackets and a port";
-            Fault::with_mend(what, format!("[{text}]:8080"))
+            Fault::with_mend(what, format!("[{text}]:{usual}"))
         }
+    }
+}
+
+/// The port that a message proposes where one is missing: that of the examples.
+fn port_of(role: Role) -> u16 {
+    match role {
+        Role::Listen => 8080,
+        Role::Worker => 9000,
     }
 }
 
@@ -288,7 +298,9 @@ mod tests {
     fn workers_must_be_reachable() {
         assert!(endpoint("127.0.0.1:0", Role::Listen).is_ok());
         assert!(endpoint("127.0.0.1:0", Role::Worker).is_err());
-        assert_eq!(mend(endpoint("0.0.0.0:9000", Role::Worker)).as_deref(), Some("127.0.0.1:9000"));
+        for (text, right) in [("0.0.0.0:9000", "127.0.0.1:9000"), ("10.0.0.1", "10.0.0.1:9000")] {
+            assert_eq!(mend(endpoint(text, Role::Worker)).as_deref(), Some(right), "{text}");
+        }
     }
 
     #[test]

@@ -175,10 +175,23 @@ fn choice(words: &'static [&'static str], text: &str) -> Result<&'static str, Fa
 pub(super) fn nearest<'a>(text: &str, words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let text: String = text.chars().take(64).flat_map(char::to_lowercase).collect();
     words
-        .map(|word| (strsim::damerau_levenshtein(&text, word), word))
+        .map(|word| (distance(&text, word), word))
         .filter(|(distance, word)| *distance <= word.len().max(text.len()) / 3)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, word)| word)
+}
+
+/// How far two words are apart: `max_connections` is `connections_max` said by somebody else.
+fn distance(one: &str, other: &str) -> usize {
+    let parts = |word: &str| {
+        let mut parts: Vec<String> = word.split('_').map(str::to_owned).collect();
+        parts.sort_unstable();
+        parts
+    };
+    match parts(one) == parts(other) {
+        true => 0,
+        false => strsim::damerau_levenshtein(one, other),
+    }
 }
 
 /// A problem of the value of `key`: its note tells type, range and default.

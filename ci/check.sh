@@ -29,7 +29,6 @@ step "pages of the code" env RUSTDOCFLAGS="--deny warnings" \
     cargo doc --locked --workspace --no-deps --document-private-items
 step "one TLS provider" ci/tls.sh
 step "the binary" cargo build --locked --bin spillgate
-step "examples" ci/examples.sh
 step "real workers, small" ci/bench.sh
 step "tests" cargo test --locked --workspace --no-fail-fast
 printf '\nAll checks passed in %d s.\n' $((SECONDS - started))

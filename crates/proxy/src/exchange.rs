@@ -108,7 +108,7 @@ async fn exchange<'s>(
 
     // collect goes on, deliver begins
     record.status = collected.head.get().status();
-    record.enter(Stage::Deliver, collected.ended.unwrap_or(now));
+    record.enter(Stage::Deliver, collected.ended.unwrap_or_else(clock::now));
     let outcome = if record.status == 101 {
         tunnel(&mut collected, body, responder).await
     } else {

@@ -55,7 +55,7 @@ pub struct Label {
 /// What values a label can have. Never an open set: what clients send is no label.
 #[derive(Clone, Copy, Debug)]
 pub enum Values {
-    /// The members of a [`LabelSet`]; mostly `names::<Set>`.
+    /// The members of a [`LabelSet`](super::LabelSet); mostly `names::<Set>`.
     Closed(fn() -> Vec<&'static str>),
     /// Names or numbers from the configuration; the text says which.
     Configured(&'static str),

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use spillgate_sim::{ReplayError, Scenario, replay, run, simulate};
 
 const AIRBNB: &str = include_str!("../scenarios/airbnb.toml");
-/// Small, and in it: a first probe, a queue, a crash, a refusal, a hang, deadlines, trials,
-/// retries.
+/// Small, and in it: a first probe, a queue before and after enough is known of service times,
+/// crashes, one exchange of which two workers die, a refusal, a hang, deadlines, retries.
 const SHORT: &str = include_str!("../scenarios/short.toml");
 const RECORDED: &str = include_str!("golden/short.trace");
 
@@ -32,7 +32,9 @@ fn a_trace_replays_byte_for_byte() {
     }
 }
 
-/// Fails whenever a decision or a constant of the gate changes. If that is meant, record anew:
+/// Fails when a decision of the gate changes, or a constant that decided something in this trace
+/// (tried by hand: samples before anybody is late, samples kept, deaths that are final). If that is
+/// meant, record anew:
 /// `UPDATE_GOLDEN=1 cargo test -p spillgate-sim --test replay`.
 #[test]
 fn the_gate_decides_as_it_did_when_the_trace_was_recorded() {

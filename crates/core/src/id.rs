@@ -1,4 +1,7 @@
 //! Names of things that live for a while. All are plain numbers; ties are broken by them.
+//!
+//! Newtypes, so that a worker cannot be passed for a shard. Absent: names of the configuration,
+//! which are looked up once at start, and process ids, which the system uses again.
 
 /// A worker of one pool. Stable over restarts of its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,4 +1,7 @@
 //! Numbers that carry their unit, so that two of them cannot be swapped.
+//!
+//! Construction checks, so a value that exists is valid. Absent: durations (`time.rs`), and the
+//! ways in which a configuration file writes any of these.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};

@@ -1,4 +1,7 @@
 //! What the exchanges of one shard are doing now: the answer to "which request hangs my worker?".
+//!
+//! A slab of fixed-size entries, so that noting a stage costs a store and no allocation. Only the
+//! shard itself reads it; others ask by message. Absent: anything that decides by it.
 
 use spillgate_core::id::WorkerId;
 use spillgate_core::time::Instant;

@@ -1,4 +1,8 @@
 //! What the exchanges of one shard share, and the messages that reach it from outside.
+//!
+//! Everything here belongs to one thread: cells and no locks, except for what is inside `Pool`. A
+//! borrow of a cell never lasts over a wait, nor over a call that could come back here. Absent: the
+//! accept loops and the end of the shard (`serve.rs`).
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -1,4 +1,7 @@
 //! How many files and sockets the process may have open.
+//!
+//! Raised once at start, before anything counts on it. Absent: counting what is open; the accept
+//! loops keep to [`client_connections_max`], and the rest is bounded by other limits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,7 @@
 //! Signals to the process, as a stream of words.
+//!
+//! Several of one kind before the next look are one word. Absent: what is done about them, and
+//! signals to workers (`process`).
 
 use std::io;
 

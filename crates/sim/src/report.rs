@@ -1,4 +1,7 @@
 //! What came of a run, in numbers and as a table.
+//!
+//! A function of scenario and seed, to the byte: no wall time, no machine. Absent: judgement; tests
+//! say what must hold of a summary.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,5 +1,8 @@
 //! What shards, workers and the supervisor do: the parts of the product that are not decisions, in
 //! the fewest lines that behave like them.
+//!
+//! Must hold: whatever the gate wants done is done, in its order, with the delays that real threads
+//! have; and each permit comes back exactly once.
 
 use spillgate_core::gate::{Attempt, Change, Connection, Fate, Fault, Input, Outcome, Permit};
 use spillgate_core::gate::{Probe, ProbeKind, Probed, Returned};

@@ -1,4 +1,8 @@
 //! A simulated worker: a process that may be gone, hang, or refuse, and what is inside it.
+//!
+//! It keeps books of its own (inside, open), so that a promise of the gate is checked against what
+//! a worker saw and not against what the gate believes. Absent: service times, which the world
+//! draws.
 
 use spillgate_core::time::Instant;
 

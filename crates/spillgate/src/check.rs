@@ -1,4 +1,7 @@
 //! `spillgate check`: all problems of a configuration file.
+//!
+//! Absent: the checks (`config`), and anything that would touch the network: a file can be checked
+//! while another Spillgate serves it.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,4 +1,7 @@
 //! The binary: arguments, configuration, wiring.
+//!
+//! Each command is a module; this file only chooses one. Exit codes: 0 done, 1 an error that was
+//! told, 2 a command line that is not understood.
 
 mod admin;
 mod check;

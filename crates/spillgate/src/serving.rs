@@ -1,4 +1,8 @@
 //! The serving side as one thing: what all shards share, and the shards themselves.
+//!
+//! Sockets, folders and files are claimed by [`Serving::prepare`], before any thread runs, so that
+//! a refusal is an error at start; shards run from [`Serving::start`] to [`Serving::finish`].
+//! Absent: workers, the admin side, and the order of a stop (`run.rs`).
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

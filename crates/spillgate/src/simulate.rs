@@ -1,4 +1,7 @@
 //! `spillgate sim`: a scenario in the simulated world, or a recorded trace once more.
+//!
+//! Reads the file and prints; the world is `spillgate-sim`, and nothing of it is linked into the
+//! path of a request.
 
 use std::io::Write;
 use std::path::Path;

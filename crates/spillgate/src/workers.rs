@@ -1,5 +1,8 @@
 //! The workers of all pools: those that others have started join their gates, the rest is started
 //! and supervised. Also the ear for what the gates tell of them.
+//!
+//! The place where the supervisor (does it run?) and the gate (is it worth sending to?) meet.
+//! Absent: decisions of either.
 
 use std::sync::Arc;
 use std::task::Poll;

@@ -1,4 +1,8 @@
 //! The full sweep over what must always hold. Tests and the simulator call it after every step.
+//!
+//! Here rather than beside each part, because what must hold mostly holds between parts: permits
+//! and slots, reserved slots and places in the queue, free slots and who waits. Never called while
+//! serving.
 
 use crate::pool::State;
 

@@ -1,4 +1,7 @@
 //! The right to use one slot of one worker.
+//!
+//! Apart from the gate's books (`permits.rs`), so that nothing but those can make one. Absent: what
+//! a permit was granted for, which the gate knows by its number.
 
 use crate::id::WorkerId;
 

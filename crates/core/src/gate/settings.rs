@@ -1,4 +1,8 @@
 //! What a gate can be told before it starts. Checked values: every combination here is valid.
+//!
+//! Absent: defaults and ranges (the table of the binary's configuration has them; they are repeated
+//! here for readers only) and anything that a shell does by itself, such as time limits of
+//! connects.
 
 use crate::time::Duration;
 use crate::units::{Ratio, Slots};

@@ -1,4 +1,7 @@
 //! The numbers of a gate, copied out for the dashboard, the metrics and the tests.
+//!
+//! A copy, so that whoever shows it holds no lock and no reference into the gate. Absent: how
+//! exchanges ended, which the shards count.
 
 use crate::id::WorkerId;
 use crate::pool::{State, Worker};

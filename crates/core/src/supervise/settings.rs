@@ -1,4 +1,7 @@
 //! What a supervisor can be told before it starts. Checked values.
+//!
+//! Absent: defaults and ranges (the table of the binary's configuration has them; they are repeated
+//! here for readers only), and what is run (the shell knows the command).
 
 use crate::time::Duration;
 

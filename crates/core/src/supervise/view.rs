@@ -1,4 +1,7 @@
 //! The numbers of a supervisor, copied out for the dashboard, `ctl status` and the tests.
+//!
+//! A copy, so that whoever shows it holds no lock. Absent: whether a worker gets exchanges, which
+//! is the gate's to say; both are shown beside each other.
 
 use crate::id::WorkerId;
 use crate::time::Instant;

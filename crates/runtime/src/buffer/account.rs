@@ -1,4 +1,7 @@
 //! What one body has charged to the budget, given back when it is dropped.
+//!
+//! The one place that speaks to the budget for a body, so that what was charged and what is given
+//! back cannot differ: whatever ends a body, the drop settles it. Absent: the bytes themselves.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};

@@ -1,4 +1,8 @@
 //! The body of one HTTP/1 request, as its connection delivers it.
+//!
+//! It also knows when the client has left, since both are read from the same bytes: requests that a
+//! client sends ahead are read to a bound, so that the end behind them is seen. Must hold: after
+//! the body's end not a byte of the next request is touched but by that look-ahead.
 
 use std::task::{Context, Poll, ready};
 

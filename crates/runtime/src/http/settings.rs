@@ -1,4 +1,7 @@
 //! What an HTTP listener can be told before it starts.
+//!
+//! Checked values; every combination here is valid. Absent: defaults and ranges (the table of the
+//! binary's configuration has them; they are repeated here for readers only).
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

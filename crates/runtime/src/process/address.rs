@@ -1,4 +1,7 @@
 //! Addresses on which a process can be told to listen.
+//!
+//! Absent: which address a process gets; that is the supervisor's shell's to choose. Nothing is
+//! ever removed but a socket on which nobody listens.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};

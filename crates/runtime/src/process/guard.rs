@@ -1,4 +1,8 @@
 //! What makes sure that no worker outlives us, nor anything that a worker has started.
+//!
+//! A face over the process that `sys/guard.rs` makes: it is told of each group of processes, and
+//! kills those that are left when we are gone. A group is told as soon as its process exists; what
+//! lies between is covered by the parent-death signal.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,5 +1,8 @@
 //! Readiness of a process that does not announce it: somebody of its group takes connections at
 //! its endpoint.
+//!
+//! A connection alone would not do: somebody else may have the port. Who it reached is asked of the
+//! system, and a stranger is told of. Absent: the time limit, which is the machine's.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,4 +1,7 @@
 //! What a process uses, for the dashboard.
+//!
+//! Read from `/proc` when somebody looks, never on a timer. Absent: any decision by it; a worker
+//! that grows is not replaced for that.
 
 use spillgate_core::units::ByteSize;
 

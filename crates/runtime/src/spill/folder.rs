@@ -1,4 +1,7 @@
 //! Spill folders themselves: whether they are fit for use, and making segment files in them.
+//!
+//! A folder is tried out before anything is served, so that a mistake is an error at start. Absent:
+//! extents and jobs; this file is done when the segment files are open.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};

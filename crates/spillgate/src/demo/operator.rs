@@ -1,4 +1,7 @@
 //! What the demo does to Spillgate and its workers, by the means that an operator has.
+//!
+//! Nothing here reaches into the process that is shown: the page is asked, `spillgate ctl` is run,
+//! a signal is sent. So the demo proves what an operator can do.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

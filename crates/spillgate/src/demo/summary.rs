@@ -1,4 +1,7 @@
 //! The last words: what happened to everybody, in numbers and in plain words.
+//!
+//! Pure: from what was counted to lines. The clients' numbers are told beside those of Spillgate's
+//! own books, which must add up.
 
 use super::place::Place;
 use super::plan::{ANSWER_WITHIN, PHASES, WORKERS};

@@ -1,4 +1,7 @@
 //! Where each process of a pool is told to listen.
+//!
+//! Ports in pairs from `port_base`, free ones, or socket files: one for each side, so that the next
+//! process can be ready before the present one stops. Must hold: no two living processes share one.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,4 +1,7 @@
 //! The task that drives one supervisor machine.
+//!
+//! One loop: something happens, the machine is told, what it wants is done, and again. Must hold:
+//! the view is published before anybody is told of what is in it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

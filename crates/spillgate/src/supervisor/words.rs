@@ -1,4 +1,7 @@
 //! What the log says of a supervisor's events.
+//!
+//! One line for each event, with pool, worker and run first, so that one worker can be followed
+//! with `grep`. Absent: levels and limits of the log itself (`runtime/events`).
 
 use std::fmt::{self, Display};
 

@@ -1,4 +1,8 @@
 //! Reading a trace. A trace is a file, so it is hostile: a clear error with its line, no panic.
+//!
+//! The whole file is read and checked before the first step, so that a replay stops for a
+//! difference and never for a mistake in the file. Absent: what the steps do to a gate
+//! (`sim/replay.rs`).
 
 use std::collections::BTreeMap;
 use std::fmt;

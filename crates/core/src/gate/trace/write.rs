@@ -1,4 +1,7 @@
 //! Writing a trace.
+//!
+//! Each call of a gate is a line and each output another, in their order. Absent: a file, a buffer
+//! and a lock; whoever records gives a sink.
 
 use std::fmt::{self, Write};
 

@@ -1,4 +1,6 @@
 //! What becomes of connections, of both sides: four closed sets.
+//!
+//! Absent: why exchanges end (`reason.rs`); an end of a connection is not an end of an exchange.
 
 use spillgate_runtime::metrics::LabelSet;
 

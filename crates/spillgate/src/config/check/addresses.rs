@@ -1,4 +1,7 @@
 //! No address is used twice: listeners, admin page, endpoints, and the ports of started workers.
+//!
+//! Two of ours at one address, an endpoint that is ourselves, ranges of ports that overlap. Absent:
+//! whether somebody else has an address now; that is found out at start.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

@@ -1,4 +1,7 @@
 //! What the keys of one pool must be together.
+//!
+//! Who starts the workers, and whether times and limits contradict each other. Absent: addresses
+//! and ports (`addresses.rs`), and the ranges of single keys (`table.rs`).
 
 use std::path::Path;
 

@@ -1,4 +1,7 @@
 //! Where routes lead, and whether each can ever apply.
+//!
+//! Also who gets what no route names ([`pool_by_default`]), which `build.rs` asks as well, so that
+//! what is checked is what is served.
 
 use std::collections::BTreeMap;
 

@@ -8,7 +8,7 @@
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use spillgate_core::gate::{Fate, Fault, Outcome};
 use spillgate_core::time::{Duration, Instant};
@@ -25,6 +25,10 @@ use crate::idle::Idle;
 use crate::metrics::label::{RelayReason, Stage};
 use crate::settings::PoolSettings;
 use crate::shard::Shard;
+
+/// Time that a worker has to notice that nobody listens to its stream any more. Plain choice: who
+/// watches its client at all notices at once; who does not learns it from its next write.
+const GIVE_UP_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// An answer, whole or on its way.
 pub(crate) struct Collected<'s> {
@@ -316,8 +320,30 @@ impl<'s> Collected<'s> {
         held.give_back(outcome, fault, fate, now);
     }
 
-    /// The worker's side is given up: a stream whose client has left.
-    pub(crate) fn give_up(&mut self) {
+    /// Nobody wants the rest of this stream. The worker is told by the end of what we send, and its
+    /// slot is not free before it has ended, too, or has had a moment to.
+    pub(crate) async fn give_up(&mut self) {
+        let Some(source) = &mut self.source else { return };
+        let connection = &mut source.connection;
+        connection.shutdown_write();
+        connection.deadline().set(clock::now() + GIVE_UP_TIME_MAX);
+        poll_fn(|cx| {
+            loop {
+                match ready!(connection.poll_chunk(cx)) {
+                    Ok(chunk) if !chunk.is_empty() => {
+                        let count = chunk.len();
+                        connection.consume(count);
+                    }
+                    Ok(_) | Err(_) => return Poll::Ready(()),
+                }
+            }
+        })
+        .await;
+        self.cut_off();
+    }
+
+    /// The worker's side ends here, whatever it still has to say.
+    pub(crate) fn cut_off(&mut self) {
         if let Some(source) = self.source.take() {
             drop(source.connection);
             source.held.give_back(Outcome::Ignore, None, Fate::Closed, clock::now());

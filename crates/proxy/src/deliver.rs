@@ -38,7 +38,9 @@ pub(crate) async fn deliver(
         collected.watch_no_more();
     }
     let mut flow = Flow { collected, settings, responder, left: None, held_up: false, turn: 0 };
-    poll_fn(|cx| flow.poll(cx)).await
+    let outcome = poll_fn(|cx| flow.poll(cx)).await;
+    collected.give_up().await;
+    outcome
 }
 
 /// Write the head for the client: the worker's fields, with a framing of our own.
@@ -149,13 +151,12 @@ impl Flow<'_, '_> {
                 self.client_left(failure);
             }
         }
-        if !self.collected.is_whole() {
-            return Poll::Pending;
-        }
-        if let Some(failure) = self.left {
+        if let Some(failure) = self.left
+            && (self.collected.is_whole() || self.is_stream())
+        {
             return Poll::Ready(Err(left(failure)));
         }
-        if self.unread() > 0 {
+        if !self.collected.is_whole() || self.unread() > 0 {
             return Poll::Pending;
         }
         for (name, value) in std::mem::take(&mut self.collected.trailers) {
@@ -166,11 +167,16 @@ impl Flow<'_, '_> {
 
     /// The worker's time starts anew.
     fn progressed(&self) {
-        if matches!(self.collected.relay, Some(RelayReason::EventStream | RelayReason::Asked)) {
+        if self.is_stream() {
             self.collected.watch_no_more();
         } else {
             self.collected.progressed(clock::now(), self.settings);
         }
+    }
+
+    /// Nobody would ever end it but its client.
+    fn is_stream(&self) -> bool {
+        matches!(self.collected.relay, Some(RelayReason::EventStream | RelayReason::Asked))
     }
 
     fn unread(&self) -> u64 {
@@ -213,9 +219,9 @@ impl Flow<'_, '_> {
     fn client_left(&mut self, failure: SendFailure) {
         self.left = Some(failure);
         self.collected.buffer = None;
-        if self.collected.relay.is_some() {
-            // Nobody would ever end a stream that nobody reads.
-            self.collected.give_up();
+        if self.collected.relay == Some(RelayReason::ResponseSize) {
+            // To read all of it for nobody would take too long.
+            self.collected.cut_off();
         }
     }
 
@@ -225,7 +231,7 @@ impl Flow<'_, '_> {
             return Ok(false);
         }
         if self.left.is_some() {
-            return self.poll_discard(cx);
+            return if self.is_stream() { Ok(false) } else { self.poll_discard(cx) };
         }
         if self.unread() > 0 {
             return self.poll_into_buffer(cx);

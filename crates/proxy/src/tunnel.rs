@@ -36,7 +36,7 @@ pub(crate) async fn tunnel(
         }
         None => Ok(()),
     };
-    collected.give_up();
+    collected.give_up().await;
     outcome
 }
 

@@ -204,3 +204,27 @@ fn a_worker_that_lives_and_listens_no_more_is_replaced() {
     assert_eq!((first.status(), second.status()), (200, 200), "{}", second.text());
     assert_ne!(first.text(), second.text());
 }
+
+/// The slot of a stream was free before its worker could notice that nobody listened any more.
+#[test]
+fn a_stream_that_is_given_up_keeps_its_slot_until_its_worker_ends() {
+    let (worker, spillgate) = Worker::behind(|config| config);
+    let mut client = spillgate.connect();
+    client.send(get("/events"));
+    let mut link = worker.accept();
+    link.receive_request();
+    link.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n");
+    client.receive_head();
+    client.receive_chunk();
+    let mut next = spillgate.connect();
+    next.send(get("/next"));
+    spillgate.wait_queue(1);
+    client.reset();
+    link.expect_end();
+    worker.expect_nobody();
+    link.close();
+    let mut link = worker.accept();
+    assert_eq!(link.receive_request().head.target(), "/next");
+    link.send(ok("next"));
+    assert_eq!(next.receive_response().text(), "next");
+}

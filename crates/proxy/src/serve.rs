@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 
 use spillgate_core::time::{Duration, Instant};
 use spillgate_runtime::drive::{self, Notify};
-use spillgate_runtime::http::server::{self, End, Shared, Stopping};
+use spillgate_runtime::http::server::{self, Shared, Stopping};
 use spillgate_runtime::metrics::LabelSet;
 use spillgate_runtime::net::listen::{Accepted, Listener};
 use spillgate_runtime::{clock, events, shard as threads};
@@ -241,8 +241,7 @@ impl Accepting {
         let counted = Counted::new(self);
         let shared = Rc::clone(&self.shared);
         threads::spawn(async move {
-            let end = server::serve(accepted.stream, accepted.address, shared).await;
-            counted.end(end);
+            counted.end(server::serve(accepted.stream, accepted.address, shared).await);
         });
     }
 }
@@ -269,21 +268,8 @@ impl Counted {
         }
     }
 
-    fn end(mut self, end: End) {
-        self.reason = match end {
-            End::Client => CloseReason::Client,
-            End::Abandoned => CloseReason::Abandoned,
-            End::Answered => CloseReason::Answered,
-            End::Idle => CloseReason::Idle,
-            End::HeadTimeout => CloseReason::HeadTimeout,
-            End::BodyRate => CloseReason::BodyRate,
-            End::SendRate => CloseReason::SendRate,
-            End::Tunnel => CloseReason::Tunnel,
-            End::BadInput => CloseReason::BadInput,
-            End::ProxyHeader => CloseReason::ProxyHeader,
-            End::Broken => CloseReason::Broken,
-            End::Stopping => CloseReason::Draining,
-        };
+    fn end(mut self, reason: CloseReason) {
+        self.reason = reason;
     }
 }
 

@@ -166,14 +166,7 @@ impl WorkerConnection {
                 }
                 self.index = Some(index);
             }
-            match self.inbound.poll_fill(&self.stream, cx) {
-                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(WorkerFailure::Lost)),
-                Poll::Ready(Ok(_)) => {}
-                Poll::Pending => {
-                    ready!(self.deadline.poll_passed(cx));
-                    return Poll::Ready(Err(WorkerFailure::Timeout));
-                }
-            }
+            ready!(self.poll_more(cx))?;
         }
     }
 
@@ -185,16 +178,21 @@ impl WorkerConnection {
         count: usize,
     ) -> Poll<Result<(), WorkerFailure>> {
         while self.inbound.bytes().len() < count {
-            match self.inbound.poll_fill(&self.stream, cx) {
-                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(WorkerFailure::Lost)),
-                Poll::Ready(Ok(_)) => {}
-                Poll::Pending => {
-                    ready!(self.deadline.poll_passed(cx));
-                    return Poll::Ready(Err(WorkerFailure::Timeout));
-                }
-            }
+            ready!(self.poll_more(cx))?;
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Read more, within the limit in force.
+    fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), WorkerFailure>> {
+        match self.inbound.poll_fill(&self.stream, cx) {
+            Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(Err(WorkerFailure::Lost)),
+            Poll::Ready(Ok(_)) => Poll::Ready(Ok(())),
+            Poll::Pending => {
+                ready!(self.deadline.poll_passed(cx));
+                Poll::Ready(Err(WorkerFailure::Timeout))
+            }
+        }
     }
 
     /// The whole body at once, if it is here already.

@@ -4,6 +4,7 @@
 //! one connection to a worker. Nothing here knows a pool, a route or a gate.
 
 pub mod service;
+pub mod end;
 pub mod server;
 mod request_body;
 mod respond;

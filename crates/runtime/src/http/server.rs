@@ -21,6 +21,7 @@ use spillgate_core::time::{Duration, Instant};
 use spillgate_wire::http1::{HeadLimits, Method, RequestHead, Version};
 use spillgate_wire::proxy_protocol;
 
+use super::end::CloseReason;
 use super::inbound::Inbound;
 use super::lend::Lent;
 use super::request_body::{BodyRate, H1Body};
@@ -63,35 +64,6 @@ impl Stopping {
     }
 }
 
-/// Why a connection ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The client closed it between two exchanges.
-    Client,
-    /// The client left during an exchange.
-    Abandoned,
-    /// The last answer said that it is the last.
-    Answered,
-    /// It was idle for `idle_time_max`.
-    Idle,
-    /// A head took longer than `head_time_max`.
-    HeadTimeout,
-    /// A body came slower than `body_rate_min`.
-    BodyRate,
-    /// The client read slower than `send_rate_min`.
-    SendRate,
-    /// Its tunnel ended.
-    Tunnel,
-    /// It sent something that HTTP does not allow.
-    BadInput,
-    /// Its PROXY header is missing, broken, or from someone who is not trusted.
-    ProxyHeader,
-    /// An answer could not be finished.
-    Broken,
-    /// We are stopping.
-    Stopping,
-}
-
 /// What all connections of a listener share on one shard.
 pub struct Shared<S> {
     /// The listener's settings.
@@ -130,7 +102,7 @@ pub async fn serve<S: Service>(
     stream: Stream,
     address: Option<SocketAddr>,
     shared: Rc<Shared<S>>,
-) -> End {
+) -> CloseReason {
     let send_buffer = shared.settings.send_buffer_max.as_len();
     if send_buffer > 0 {
         stream.set_send_buffer(send_buffer);
@@ -146,7 +118,7 @@ pub async fn serve<S: Service>(
         first: true,
     };
     if connection.shared.settings.proxy_protocol && connection.proxy_header().await.is_none() {
-        return End::ProxyHeader;
+        return CloseReason::ProxyHeader;
     }
     loop {
         let next = connection.next_head().await;
@@ -154,8 +126,8 @@ pub async fn serve<S: Service>(
             Next::Head(head) => connection.exchange(head).await,
             Next::Refused(kind) => {
                 let end = match kind {
-                    RefusalKind::Bad(_) => End::BadInput,
-                    RefusalKind::Slow => End::HeadTimeout,
+                    RefusalKind::Bad(_) => CloseReason::BadInput,
+                    RefusalKind::Slow => CloseReason::HeadTimeout,
                 };
                 connection.refuse(kind).await;
                 return end;
@@ -186,13 +158,13 @@ struct Connection<S> {
 enum Next {
     Head(Lent<RequestHead>),
     Refused(RefusalKind),
-    Ended(End),
+    Ended(CloseReason),
 }
 
 enum After {
     Next,
-    Linger(End),
-    Close(End),
+    Linger(CloseReason),
+    Close(CloseReason),
 }
 
 impl<S: Service> Connection<S> {
@@ -276,7 +248,9 @@ impl<S: Service> Connection<S> {
                 }
             }
             match self.inbound.poll_fill(&self.stream, cx) {
-                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Next::Ended(End::Client)),
+                Poll::Ready(Ok(0) | Err(_)) => {
+                    return Poll::Ready(Next::Ended(CloseReason::Client));
+                }
                 Poll::Ready(Ok(_)) if !*begun => self.started = clock::now(),
                 Poll::Ready(Ok(_)) => {}
                 Poll::Pending => return self.poll_waited(cx, *begun),
@@ -293,8 +267,8 @@ impl<S: Service> Connection<S> {
         ready!(self.deadline.poll_passed(cx));
         Poll::Ready(match begun {
             true => Next::Refused(RefusalKind::Slow),
-            false if self.shared.stopping.is_on() => Next::Ended(End::Stopping),
-            false => Next::Ended(End::Idle),
+            false if self.shared.stopping.is_on() => Next::Ended(CloseReason::Draining),
+            false => Next::Ended(CloseReason::Idle),
         })
     }
 
@@ -324,30 +298,34 @@ impl<S: Service> Connection<S> {
         self.shared.service.exchange(request, &mut responder).await;
         let (unread, slow_body) = (!body.is_done(), body.slow);
         if responder.is_switched() {
-            return After::Close(End::Tunnel);
+            return After::Close(CloseReason::Tunnel);
         }
         if responder.is_broken() {
             if responder.must_reset() {
                 self.stream.reset_on_close();
             }
             let end = if responder.was_slow() {
-                End::SendRate
+                CloseReason::SendRate
             } else if responder.has_left() {
-                End::Abandoned
+                CloseReason::Abandoned
             } else {
-                End::Broken
+                CloseReason::Broken
             };
             return After::Close(end);
         }
         if !responder.has_begun() {
-            return After::Close(End::Abandoned);
+            return After::Close(CloseReason::Abandoned);
         }
         if unread {
-            return After::Linger(if slow_body { End::BodyRate } else { End::Answered });
+            return After::Linger(if slow_body {
+                CloseReason::BodyRate
+            } else {
+                CloseReason::Answered
+            });
         }
         if responder.must_close() {
             let pipelined = !self.inbound.bytes().is_empty();
-            let end = if stopping.is_on() { End::Stopping } else { End::Answered };
+            let end = if stopping.is_on() { CloseReason::Draining } else { CloseReason::Answered };
             return if pipelined { After::Linger(end) } else { After::Close(end) };
         }
         After::Next

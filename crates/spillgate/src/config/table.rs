@@ -121,7 +121,7 @@ pub(crate) const KEYS: &[Key] = &[
         live: false,
         line: "time from not ready to the closing of the listeners, after SIGTERM",
         text: "A load balancer that watches `/ready` needs this time to notice and send new \
-               connections elsewhere.",
+               connections elsewhere. Zero: they close at once.",
         since: "0.1.0",
     },
     Key {
@@ -131,7 +131,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""30s""#),
         live: false,
         line: "longest time that running and waiting exchanges get after SIGTERM",
-        text: "Spillgate ends as soon as the last one is answered; this is the bound.",
+        text: "Spillgate ends as soon as the last one is answered; this is the bound. Zero: \
+               what runs is cut off.",
         since: "0.1.0",
     },
     Key {
@@ -422,7 +423,7 @@ pub(crate) const KEYS: &[Key] = &[
         line: "longest wait until the first worker of the pool was ever ready",
         text: "Takes the place of `queue_wait_max` during a cold start, and while a rolling \
                restart leaves the pool without a worker for a moment. The length of the queue \
-               still bounds.",
+               still bounds. Zero: nobody waits for the first worker.",
         since: "0.1.0",
     },
     Key {
@@ -434,7 +435,7 @@ pub(crate) const KEYS: &[Key] = &[
         line: "tries after the first that one exchange may have once bytes were sent",
         text: "Only idempotent methods are tried again, but any method where the worker's \
                answer marks a refusal; none after two workers died of the exchange. A connect \
-               that failed costs no try.",
+               that failed costs no try. Zero: no such try.",
         since: "0.1.0",
     },
     Key {
@@ -444,7 +445,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""20%""#),
         live: false,
         line: "retries as a share of recent arrivals",
-        text: "Keeps retries from adding to an overload.",
+        text: "Keeps retries from adding to an overload. 0%: only what `retry_budget_min` \
+               allows.",
         since: "0.1.0",
     },
     Key {
@@ -454,7 +456,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is("3"),
         live: false,
         line: "retries that are always allowed within the budget's window",
-        text: "So that a pool with little traffic can retry at all.",
+        text: "So that a pool with little traffic can retry at all. Zero: only the share \
+               counts.",
         since: "0.1.0",
     },
     Key {
@@ -484,7 +487,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""50%""#),
         live: false,
         line: "share of the pool's workers that ejection always leaves in",
-        text: "So that a fault that all workers share does not empty the pool.",
+        text: "So that a fault that all workers share does not empty the pool. 0%: one worker \
+               stays all the same.",
         since: "0.1.0",
     },
     Key {
@@ -609,7 +613,8 @@ pub(crate) const KEYS: &[Key] = &[
         live: false,
         line: "response bytes that are held back so that a failing worker can be retried",
         text: "Up to that many bytes, or until `respond_hold_wait`, the client sees nothing of \
-               a response, and an idempotent exchange can start over.",
+               a response, and an idempotent exchange can start over. Zero: nothing is held \
+               back.",
         since: "0.1.0",
     },
     Key {
@@ -619,7 +624,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""20ms""#),
         live: false,
         line: "time after the response head after which what is there goes out",
-        text: "So that a page that streams still streams.",
+        text: "So that a page that streams still streams. Zero: the head goes out when it has \
+               come.",
         since: "0.1.0",
     },
     Key {
@@ -661,7 +667,7 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""30s""#),
         live: false,
         line: "longest time that the running exchanges of a drained worker get",
-        text: "Goes with `command`. Then the worker is stopped.",
+        text: "Goes with `command`. Then the worker is stopped. Zero: at once.",
         since: "0.1.0",
     },
     Key {
@@ -671,7 +677,7 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""5s""#),
         live: false,
         line: "time from SIGTERM to SIGKILL",
-        text: "Goes with `command`.",
+        text: "Goes with `command`. Zero: SIGKILL follows at once.",
         since: "0.1.0",
     },
     Key {
@@ -681,7 +687,7 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""2s""#),
         live: false,
         line: "time from SIGTERM to SIGKILL for a stalled worker",
-        text: "Goes with `command`.",
+        text: "Goes with `command`. Zero: SIGKILL follows at once.",
         since: "0.1.0",
     },
     Key {
@@ -711,7 +717,7 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""10s""#),
         live: false,
         line: "a worker that was ready for this long starts again without waiting",
-        text: "Goes with `command`.",
+        text: "Goes with `command`. Zero: any that was ready at all.",
         since: "0.1.0",
     },
     Key {

@@ -26,7 +26,7 @@ pub enum Purpose {
     Whole,
     /// Intake: the next step of a body that may ask again.
     Step,
-    /// Collect: the window reserved for a granted exchange.
+    /// Collect: the first bytes of a response that has to be buffered.
     Window,
     /// Collect: more than the window, where there is no spill folder.
     Growth,

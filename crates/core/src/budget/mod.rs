@@ -45,8 +45,8 @@ pub const SPARE_SHARE: Ratio = Ratio::from_percent(35);
 /// What only collect windows may use. Plain choice: 400 windows at the default budget of 256 MiB.
 pub const WINDOW_SHARE: Ratio = Ratio::from_percent(10);
 
-/// What a granted exchange has reserved for its response before it sends its request, so that
-/// collect always has something to work with. The size of one buffer block.
+/// What each response that has to be buffered is granted first, out of a share that nothing else
+/// may use, so that collect has something to work with. The size of one buffer block.
 pub const COLLECT_WINDOW: ByteSize = ByteSize::from_kib(64);
 
 /// What a budget can be told before it starts. Every combination is valid.

@@ -9,15 +9,13 @@ mod files;
 mod pools;
 pub(super) mod routes;
 
-use spillgate_core::units::{ByteSize, Ratio};
+use spillgate_core::budget::INTAKE_SHARE;
+use spillgate_core::units::ByteSize;
 use spillgate_runtime::http::settings::Endpoint;
 
 use super::problem::{Problem, Span};
 use super::raw::{Raw, Section};
 use super::value::{At, Value};
-
-/// The share of the buffers that request bodies may take.
-const INTAKE_SHARE: Ratio = Ratio::from_percent(70);
 
 /// Checks everything that more than one key decides. `cores` is the default of `workers`.
 pub(super) fn check(raw: &Raw, cores: u32, problems: &mut Vec<Problem>) {

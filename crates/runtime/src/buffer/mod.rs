@@ -92,8 +92,8 @@ impl Buffer {
         Buffer::new(storage, Side::Intake, known_len)
     }
 
-    /// A buffer for a response body. Make it when the permit is granted: it reserves the collect
-    /// window of 64 KiB. If not even that is free it begins full, which is a relay.
+    /// A buffer for a response body, with the collect window of 64 KiB. If not even that is free it
+    /// begins full, which is a relay.
     pub fn response(storage: &Arc<Storage>) -> Buffer {
         let mut buffer = Buffer::new(storage, Side::Collect, None);
         buffer.account.charge(COLLECT_WINDOW.as_bytes(), Purpose::Window);

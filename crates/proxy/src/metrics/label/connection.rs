@@ -1,7 +1,7 @@
-//! What becomes of connections, of both sides: closed sets. That of the ends of client connections is
-//! the HTTP driver's, which is where they end.
+//! What becomes of connections, of both sides: closed sets.
 //!
-//! Absent: why exchanges end (`reason.rs`); an end of a connection is not an end of an exchange.
+//! That of the ends of client connections is the HTTP driver's, which is where they end. Absent: why
+//! exchanges end (`reason.rs`); an end of a connection is not an end of an exchange.
 
 pub use spillgate_runtime::http::end::CloseReason;
 use spillgate_runtime::metrics::LabelSet;

@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+pub use spillgate_wire::http1::encode::number;
+
 /// Appends `text` in quotes.
 ///
 /// Quotes, backslashes and control characters (C0, DEL, C1) are escaped. A byte that is not part of
@@ -18,21 +20,6 @@ pub fn string(out: &mut Vec<u8>, text: &[u8]) {
         escape(out, &text[clean..]);
     }
     out.push(b'"');
-}
-
-/// Appends `number` in decimal.
-pub fn number(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut start = digits.len();
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[start..]);
 }
 
 /// Appends `duration` in milliseconds with three decimals: `12.345`.

@@ -1,6 +1,6 @@
 //! What becomes of connections, of both sides: closed sets.
 //!
-//! That of the ends of client connections is the HTTP driver's, which is where they end. Absent: why
+//! Why client connections end is the HTTP driver's set, since that is where they end. Absent: why
 //! exchanges end (`reason.rs`); an end of a connection is not an end of an exchange.
 
 pub use spillgate_runtime::http::end::CloseReason;

@@ -13,7 +13,10 @@ use spillgate_core::id::ShardId;
 use spillgate_core::time::Instant;
 use tokio::sync::Notify;
 
-use crate::{clock, deadline};
+use crate::{clock, deadline, events};
+
+/// What the process ends with after a fault of its own: what a panic of the main thread gives.
+const FAULT_EXIT_CODE: i32 = 101;
 
 /// Start a shard. `body` runs on its thread, inside its engine, until the future it makes ends.
 ///
@@ -29,6 +32,7 @@ where
     F: Future<Output = ()> + 'static,
 {
     std::thread::Builder::new().name(format!("shard-{}", id.0)).spawn(move || {
+        let _end = EndOnPanic;
         if let Some(core) = core {
             pin(core);
         }
@@ -41,6 +45,19 @@ where
             body().await;
         });
     })
+}
+
+/// Ends the process when its shard dies of a fault of ours (one in a task ends that task alone): a
+/// process that has lost a shard would refuse a part of its clients and look healthy.
+struct EndOnPanic;
+
+impl Drop for EndOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            events::error("shard", "died of a fault of our own; the process ends");
+            std::process::exit(FAULT_EXIT_CODE);
+        }
+    }
 }
 
 fn pin(core: usize) {

@@ -128,7 +128,7 @@ impl Serving {
             }
         }
         let took = clock::now().since(begun).as_millis();
-        events::info("drain", format_args!("all exchanges have ended after {took} ms"));
+        events::info("drain", format_args!("the shards have ended after {took} ms"));
     }
 
     /// Open the access log anew: somebody has renamed its file.

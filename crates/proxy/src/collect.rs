@@ -343,7 +343,7 @@ impl<'s> Collected<'s> {
     }
 
     /// The worker's side ends here, whatever it still has to say.
-    pub(crate) fn cut_off(&mut self) {
+    fn cut_off(&mut self) {
         if let Some(source) = self.source.take() {
             drop(source.connection);
             source.held.give_back(Outcome::Ignore, None, Fate::Closed, clock::now());

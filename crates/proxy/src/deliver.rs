@@ -152,7 +152,7 @@ impl Flow<'_, '_> {
             }
         }
         if let Some(failure) = self.left
-            && (self.collected.is_whole() || self.is_stream())
+            && (self.collected.is_whole() || self.is_endless())
         {
             return Poll::Ready(Err(left(failure)));
         }
@@ -174,9 +174,16 @@ impl Flow<'_, '_> {
         }
     }
 
-    /// Nobody would ever end it but its client.
+    /// May it be silent for as long as it likes?
     fn is_stream(&self) -> bool {
         matches!(self.collected.relay, Some(RelayReason::EventStream | RelayReason::Asked))
+    }
+
+    /// Would nobody ever end it but its client? A long answer whose end is known is read to it, since
+    /// its worker is busy until then.
+    fn is_endless(&self) -> bool {
+        let long = self.collected.relay == Some(RelayReason::ResponseSize);
+        self.is_stream() || (long && !matches!(self.collected.framing, Framing::Length(_)))
     }
 
     fn unread(&self) -> u64 {
@@ -219,10 +226,6 @@ impl Flow<'_, '_> {
     fn client_left(&mut self, failure: SendFailure) {
         self.left = Some(failure);
         self.collected.buffer = None;
-        if self.collected.relay == Some(RelayReason::ResponseSize) {
-            // To read all of it for nobody would take too long.
-            self.collected.cut_off();
-        }
     }
 
     /// Take what the worker has.
@@ -231,7 +234,7 @@ impl Flow<'_, '_> {
             return Ok(false);
         }
         if self.left.is_some() {
-            return if self.is_stream() { Ok(false) } else { self.poll_discard(cx) };
+            return if self.is_endless() { Ok(false) } else { self.poll_discard(cx) };
         }
         if self.unread() > 0 {
             return self.poll_into_buffer(cx);

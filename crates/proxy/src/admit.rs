@@ -149,21 +149,27 @@ impl<'s> Place<'s> {
         body: &mut dyn BodySource,
     ) -> Result<Decision, ExchangeError> {
         self.decided = false;
-        received.park(self.shard).await.map_err(intake::lost)?;
+        // A slot that is granted must not stand idle while the body waits for the budget.
+        let mut parking = Some(std::pin::pin!(received.park(self.shard)));
         let decision = poll_fn(|cx| {
             let taken = self.shard.waiters.borrow_mut().take(self.ticket, Some(cx.waker()));
             if let Some(decision) = taken {
-                return Poll::Ready(Some(decision));
+                return Poll::Ready(Ok(decision));
+            }
+            if let Some(park) = &mut parking
+                && let Poll::Ready(parked) = park.as_mut().poll(cx)
+            {
+                parked.map_err(intake::lost)?;
+                parking = None;
             }
             ready!(body.poll_left(cx));
             match self.shard.pools[self.pool].shared.is_in_line(self.ticket) {
-                true => Poll::Ready(None),
+                true => Poll::Ready(Err(ExchangeError::abandoned(Stage::Admit))),
                 // It has a slot, and will be told so: a half-closed client is served from here on.
                 false => Poll::Pending,
             }
         })
-        .await
-        .ok_or(ExchangeError::abandoned(Stage::Admit))?;
+        .await?;
         self.decided = true;
         Ok(decision)
     }

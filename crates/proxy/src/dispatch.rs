@@ -208,7 +208,7 @@ fn take_idle(shard: &Shard, held: &Held<'_>, careful: bool, now: Instant) -> Opt
 
 async fn open(shard: &Shard, held: &Held<'_>, received: &mut Received) -> Result<Idle, Cause> {
     let (pool, worker) = (held.pool(), held.worker());
-    received.park(shard).await.map_err(Cause::Body)?;
+    received.set_aside(shard);
     let shared = &shard.pools[pool].shared;
     let Some((endpoint, generation)) = shared.endpoint(worker) else {
         let missing = std::io::Error::from(std::io::ErrorKind::NotConnected);
@@ -228,7 +228,7 @@ struct Sending<'a, 'r> {
     out: Lent<Vec<u8>>,
     flushed: usize,
     /// Bytes sent of a body that lies where it was read.
-    lent_sent: usize,
+    sent: usize,
     /// Fields behind the last chunk, ready to be sent.
     tail: Option<Vec<u8>>,
     reached: bool,
@@ -263,16 +263,7 @@ impl<'a, 'r> Sending<'a, 'r> {
         if let Received::Stored(buffer) = received {
             buffer.rewind();
         }
-        Sending {
-            outgoing,
-            received,
-            out,
-            flushed: 0,
-            lent_sent: 0,
-            tail,
-            reached: false,
-            whole: false,
-        }
+        Sending { outgoing, received, out, flushed: 0, sent: 0, tail, reached: false, whole: false }
     }
 
     /// Send everything, then wait for the final head.
@@ -319,9 +310,9 @@ impl<'a, 'r> Sending<'a, 'r> {
         connection.deadline().set_after(progress_max);
         poll_fn(|cx| self.poll_send(cx, connection, progress_max)).await?;
         // A refusal may send it to another worker, whatever its method, so it outlives the sending.
-        self.received.park(shard).await.map_err(Cause::Body)?;
+        self.received.set_aside(shard);
         if let Received::Stored(buffer) = &mut *self.received {
-            buffer.consume(std::mem::take(&mut self.lent_sent));
+            buffer.consume(std::mem::take(&mut self.sent));
         }
         connection.deadline().set_after(settings.exchange_time_max);
         Ok(())
@@ -337,7 +328,8 @@ impl<'a, 'r> Sending<'a, 'r> {
         loop {
             let body = match &mut *self.received {
                 Received::Empty => &b""[..],
-                Received::Lent(scratch) => &scratch.bytes()[self.lent_sent..],
+                Received::Lent(scratch) => &scratch.bytes()[self.sent..],
+                Received::Aside(parked) => &parked.bytes()[self.sent..],
                 Received::Stored(buffer) => ready!(buffer.poll_chunk(cx)).map_err(Cause::Body)?,
             };
             let head = &self.out[self.flushed..];
@@ -359,7 +351,7 @@ impl<'a, 'r> Sending<'a, 'r> {
                     self.flushed += of_head;
                     match &mut *self.received {
                         Received::Empty => {}
-                        Received::Lent(_) => self.lent_sent += count - of_head,
+                        Received::Lent(_) | Received::Aside(_) => self.sent += count - of_head,
                         Received::Stored(buffer) => buffer.consume(count - of_head),
                     }
                 }

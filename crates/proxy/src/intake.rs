@@ -8,7 +8,7 @@ use std::task::{Poll, ready};
 
 use spillgate_runtime::buffer::{Buffer, BufferError};
 use spillgate_runtime::http::service::{BodyFailure, BodySource};
-use spillgate_runtime::scratch::Scratch;
+use spillgate_runtime::scratch::{Parked, Scratch};
 
 use crate::error::{ExchangeError, Kind};
 use crate::metrics::label::{FailReason, RefuseReason, ShedReason, Stage};
@@ -23,6 +23,9 @@ pub(crate) enum Received {
     Lent(Scratch),
     /// It is kept.
     Stored(Box<Buffer>),
+    /// It is kept beside the byte budget, which is used up, while a worker has it. There are never
+    /// more of these than slots.
+    Aside(Parked),
 }
 
 impl Received {
@@ -32,10 +35,25 @@ impl Received {
             Received::Empty => 0,
             Received::Lent(scratch) => scratch.len() as u64,
             Received::Stored(buffer) => buffer.len(),
+            Received::Aside(parked) => parked.bytes().len() as u64,
         }
     }
 
-    /// Make it fit to be held over a wait.
+    /// Make it fit to be held over a wait for its worker, which is not to wait for the budget.
+    pub(crate) fn set_aside(&mut self, shard: &Shard) {
+        let Received::Lent(scratch) = self else { return };
+        let mut buffer = Buffer::request(&shard.storage, Some(scratch.len() as u64));
+        // It fails only with the spill folder, which is then not to be used.
+        let done = buffer.try_append(scratch.bytes()).unwrap_or(0);
+        *self = if done == scratch.len() {
+            buffer.finish();
+            Received::Stored(Box::new(buffer))
+        } else {
+            Received::Aside(std::mem::replace(scratch, Scratch::lend()).park())
+        };
+    }
+
+    /// Make it fit to be held over a wait in the queue.
     pub(crate) async fn park(&mut self, shard: &Shard) -> Result<(), BufferError> {
         let Received::Lent(scratch) = self else { return Ok(()) };
         let mut buffer = Buffer::request(&shard.storage, Some(scratch.len() as u64));

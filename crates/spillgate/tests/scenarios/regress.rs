@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::harness::{Config, Program, Spillgate, Worker, get, ok, until};
+use crate::harness::{Config, Program, Spillgate, Worker, get, ok, post, until};
 
 const UPGRADE: &str = "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n\
     Upgrade: websocket\r\n\r\n";
@@ -227,4 +227,34 @@ fn a_stream_that_is_given_up_keeps_its_slot_until_its_worker_ends() {
     assert_eq!(link.receive_request().head.target(), "/next");
     link.send(ok("next"));
     assert_eq!(next.receive_response().text(), "next");
+}
+
+/// A request that was here as a whole waited for the byte budget while it had a slot, and was shed
+/// although its worker had done what it asked.
+#[test]
+fn a_slot_does_not_wait_for_the_byte_budget() {
+    let (worker, spillgate) = Worker::behind(|config| {
+        config.top("shards = 1\nbuffer_memory_max = \"1MiB\"\nbody_memory_max = \"64KiB\"")
+    });
+    // Uploads that never end hold all that request bodies may have.
+    let mut uploads: Vec<_> = (0..11).map(|_| spillgate.connect()).collect();
+    for upload in &mut uploads {
+        upload.send("POST /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 65000\r\n\r\nx");
+    }
+    let held = || spillgate.metrics().sum("spillgate_buffer_memory_bytes", &[]);
+    until("the budget is used up", || (held() >= 700_000).then_some(()));
+
+    let body = vec![b'x'; 30_000];
+    let mut first = spillgate.connect();
+    first.send(post("/first", &body));
+    let mut link = worker.accept();
+    assert_eq!(link.receive_request().body.len(), body.len());
+    let mut second = spillgate.connect();
+    second.send(post("/second", &body));
+    spillgate.wait_queue(1);
+    link.send(ok("first"));
+    assert_eq!(link.receive_request().body.len(), body.len());
+    link.send(ok("second"));
+    assert_eq!(first.receive_response().text(), "first");
+    assert_eq!(second.receive_response().text(), "second");
 }

@@ -29,6 +29,7 @@ need curl curl
 need python3 python3
 need haproxy haproxy
 need nginx nginx
+need wrk wrk
 need git git
 node_is_recent || missing+=(nodejs)
 need npm npm

@@ -1,0 +1,154 @@
+"""The proxies that are measured, and the worker behind them: one process tree each.
+
+A program gets a scratch folder and a free port, is pinned to a core, and is ended by its process
+ids alone. Its processor time is what the kernel counts for its whole tree.
+"""
+import os
+import re
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+TICK = os.sysconf("SC_CLK_TCK")
+START_TIME = 15  # seconds until a program must listen
+STOP_TIME = 10   # seconds until one that was asked to end is killed
+
+
+class Program:
+    """One program from a template beside this file, listening on `port`."""
+
+    def __init__(self, core, command, template, **fill):
+        self.folder = tempfile.mkdtemp(prefix="bench-datapath-")
+        self.port, page = free_ports(2)
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        marks = {"PORT": self.port, "PAGE": page, "DIR": self.folder, "FILES": files,
+                 "CONNECTIONS": (files - 200) // 2,  # two descriptors for a proxied connection
+                 "USER": "user root;" if os.getuid() == 0 else "", **fill}
+        config = os.path.join(self.folder, template)
+        with open(os.path.join(HERE, template)) as source, open(config, "w") as target:
+            target.write(re.sub("@([A-Z]+)@", lambda mark: str(marks[mark[1]]), source.read()))
+        pinned = ["taskset", "-c", str(core), *command, config]
+        if command[0] == "nginx":
+            pinned += ["-p", self.folder, "-e", os.path.join(self.folder, "start.log")]
+        self.log = os.path.join(self.folder, "output")
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(pinned, stdout=log, stderr=log)
+        try:
+            self.until_listening()
+        except BaseException:
+            self.stop()
+            raise
+
+    def until_listening(self):
+        end = time.monotonic() + START_TIME
+        while time.monotonic() < end:
+            self.must_run()
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                return
+            except OSError:
+                time.sleep(0.05)
+        raise SystemExit(f"{self.process.args[3]} does not listen\n{self.output()}")
+
+    def must_run(self):
+        if self.process.poll() is not None:
+            raise SystemExit(f"{self.process.args[3]} ended by itself\n{self.output()}")
+
+    def output(self):
+        with open(self.log, errors="replace") as log:
+            return log.read()[-2000:]
+
+    def cpu(self):
+        """Seconds in user space and in the kernel so far, of the process and all below it."""
+        self.must_run()
+        ticks = [ticks_of(pid) for pid in tree(self.process.pid)]
+        return sum(user for user, _ in ticks) / TICK, sum(kernel for _, kernel in ticks) / TICK
+
+    def stop(self):
+        """SIGTERM, and SIGKILL for the whole tree when that does not help."""
+        if self.process.poll() is None:
+            pids = tree(self.process.pid)
+            self.process.terminate()
+            try:
+                self.process.wait(STOP_TIME)
+            except subprocess.TimeoutExpired:
+                for pid in pids:
+                    kill(pid)
+                self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def worker(core):
+    """nginx that answers `/` with 1 KB, `/64k` with a file, and takes what is sent to `/post`."""
+    program = Program(core, ["nginx", "-c"], "worker.conf", PAGE="x" * 1024)
+    with open(os.path.join(program.folder, "64k"), "wb") as file:
+        file.write(b"x" * 65536)
+    return program
+
+
+def haproxy(core, worker_port, case, _slots):
+    # Without the option it would send a body on as it comes; the others collect it first.
+    option = "option http-buffer-request" if case.startswith("post") else "option http-keep-alive"
+    return Program(core, ["haproxy", "-db", "-f"], "haproxy.cfg", WORKER=worker_port, OPTION=option)
+
+
+def nginx(core, worker_port, _case, _slots):
+    return Program(core, ["nginx", "-c"], "nginx.conf", WORKER=worker_port)
+
+
+def spillgate(core, worker_port, _case, slots):
+    command = [spillgate_binary(), "serve", "--config"]
+    program = Program(core, command, "spillgate.toml", WORKER=worker_port, SLOTS=slots)
+    program.access_log = os.path.join(program.folder, "access.log")
+    return program
+
+
+PEERS = {"haproxy": haproxy, "nginx": nginx, "spillgate": spillgate}
+
+
+def spillgate_binary():
+    return os.environ.get("SPILLGATE", os.path.join(ROOT, "target/release/spillgate"))
+
+
+def free_ports(count):
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [listener.getsockname()[1] for listener in held]
+    for listener in held:
+        listener.close()
+    return ports
+
+
+def tree(pid):
+    """`pid` and every process below it, whichever thread started them; none that has ended."""
+    found = [pid]
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as listing:
+                for child in listing.read().split():
+                    found += tree(int(child))
+    except OSError:
+        pass  # it, or a thread of it, has just ended
+    return found
+
+
+def ticks_of(pid):
+    """Clock ticks in user space and in the kernel; the name in the second field may hold blanks."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0, 0
+    return int(fields[11]), int(fields[12])
+
+
+def kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass

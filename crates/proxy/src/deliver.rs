@@ -179,8 +179,8 @@ impl Flow<'_, '_> {
         matches!(self.collected.relay, Some(RelayReason::EventStream | RelayReason::Asked))
     }
 
-    /// Would nobody ever end it but its client? A long answer whose end is known is read to it, since
-    /// its worker is busy until then.
+    /// Would nobody ever end it but its client? A long answer whose end is known is read to it,
+    /// since its worker is busy until then.
     fn is_endless(&self) -> bool {
         let long = self.collected.relay == Some(RelayReason::ResponseSize);
         self.is_stream() || (long && !matches!(self.collected.framing, Framing::Length(_)))

@@ -30,6 +30,10 @@ use crate::shard::Shard;
 /// free text for the log.
 pub(crate) const REFUSAL_FIELD: &[u8] = b"spillgate-refusal";
 
+/// Most interim responses before the answer; a worker that sends more is broken. Plain choice: one
+/// every few seconds of a long exchange.
+const INTERIMS_MAX: usize = 1000;
+
 /// A request that its worker has begun to answer.
 pub(crate) struct Sent<'s> {
     pub(crate) held: Held<'s>,
@@ -279,7 +283,7 @@ impl<'a, 'r> Sending<'a, 'r> {
             fields_max: HeadLimits::FIELDS_MAX,
         };
         let method = self.outgoing.head.method();
-        loop {
+        for _ in 0..=INTERIMS_MAX {
             if !self.whole {
                 self.send(shard, settings, connection).await?;
             }
@@ -297,6 +301,7 @@ impl<'a, 'r> Sending<'a, 'r> {
                 _ => return Ok(head),
             }
         }
+        Err(Cause::Worker(WorkerFailure::Bad(BadResponse::Interim)))
     }
 
     /// Send on, to the end or until the worker says something.

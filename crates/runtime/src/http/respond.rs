@@ -25,6 +25,9 @@ use crate::net::stream::{LOOK_AGAIN, PeerState, Stream};
 /// one.
 const COPY_MAX: usize = 2 * 1024;
 
+/// Bytes of interim responses that wait for the head, beyond which no further one is taken.
+const INTERIM_BYTES_MAX: usize = 64 * 1024;
+
 /// The slowest reader that is served.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SendRate {
@@ -416,7 +419,7 @@ impl Responder for H1Responder<'_> {
     }
 
     fn interim(&mut self, status: u16, reason: &[u8], fields: &[(&[u8], &[u8])]) {
-        if !self.wanted.modern || self.begun {
+        if !self.wanted.modern || self.begun || self.out.len() >= INTERIM_BYTES_MAX {
             return;
         }
         encode::status_line(&mut self.out, status, reason);

@@ -258,3 +258,21 @@ fn a_slot_does_not_wait_for_the_byte_budget() {
     assert_eq!(first.receive_response().text(), "first");
     assert_eq!(second.receive_response().text(), "second");
 }
+
+/// Every hint was kept until the answer came, however many there were.
+#[test]
+fn hints_without_end_end_the_exchange() {
+    let (worker, spillgate) = Worker::behind(|config| config);
+    let mut client = spillgate.connect();
+    client.send(get("/hints"));
+    let mut link = worker.accept();
+    link.receive_request();
+    let hint = format!("HTTP/1.1 103 Early Hints\r\nLink: </{}>\r\n\r\n", "x".repeat(1000));
+    for _ in 0..2000 {
+        if !link.try_send(hint.as_bytes()) {
+            break;
+        }
+    }
+    while client.receive_head().status() == 103 {}
+    assert_eq!(spillgate.record("/hints")["reason"], "bad_response");
+}

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use spillgate_core::gate::Change;
 use spillgate_core::id::WorkerId;
 use spillgate_core::supervise::{RestartError, Supervisor, View};
+use spillgate_core::time::Instant;
 use spillgate_proxy::settings::CommandSettings;
 use spillgate_runtime::drive::{ControlHandle, Notify, Sender, channel, oneshot};
 use spillgate_runtime::http::settings::Endpoint;
@@ -86,6 +87,7 @@ pub(crate) fn start(
         shared: shared.clone(),
         draining: BTreeSet::new(),
         restarts: shell::Waiting::default(),
+        not_before: Instant::ZERO,
         stops: Vec::new(),
     };
     drop(control.spawn(shell.run(events, received)));

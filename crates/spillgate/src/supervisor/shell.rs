@@ -23,6 +23,12 @@ const DRAIN_LOOK_INTERVAL: Duration = Duration::from_millis(5);
 /// Longest wait for the last lines of workers to be written when their pool has stopped.
 const FLUSH_TIME_MAX: Duration = Duration::from_secs(1);
 
+/// A timer that comes this late says that we stood still ourselves: stopped, or starved by others.
+const HELD_UP_MIN: Duration = Duration::from_millis(250);
+/// Time after that in which workers are heard before they are judged. They may have stood still
+/// with us, and what they said meanwhile waits to be read.
+const CATCH_UP_TIME: Duration = Duration::from_secs(1);
+
 type Answer<T> = oneshot::Sender<T>;
 type Restarted = Result<(), RestartError>;
 
@@ -56,6 +62,8 @@ pub(super) struct Shell {
     /// Workers of which the machine wants to hear that they are drained.
     pub(super) draining: BTreeSet<WorkerId>,
     pub(super) restarts: Waiting,
+    /// No time limit is enforced before this.
+    pub(super) not_before: Instant,
     pub(super) stops: Vec<Answer<u32>>,
 }
 
@@ -86,7 +94,7 @@ impl Shell {
                     self.obey(command)
                 }
                 () = shared.seen_more.notified() => self.hear_what_was_seen(),
-                () = sleep_until(timeout) => self.time_out(),
+                () = sleep_until(timeout.max(self.not_before)) => self.time_out(timeout),
                 () = self.next_look(), if !self.draining.is_empty() => self.look_for_drained(),
             };
         }
@@ -167,8 +175,14 @@ impl Shell {
         Flow::On
     }
 
-    fn time_out(&mut self) -> Flow {
-        self.machine.handle_timeout(clock::now());
+    /// The moment `due` has come, maybe long ago.
+    fn time_out(&mut self, due: Instant) -> Flow {
+        let now = clock::now();
+        if now.since(due.max(self.not_before)) >= HELD_UP_MIN {
+            self.not_before = now + CATCH_UP_TIME;
+            return Flow::On;
+        }
+        self.machine.handle_timeout(now);
         self.carry_out()
     }
 

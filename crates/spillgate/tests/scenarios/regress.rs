@@ -1,12 +1,13 @@
 //! Faults that were found by attack and mended, each with the shortest way to it.
 //!
-//! Where a limit has to pass first, something else that it ends is the clock: no test waits for
-//! time to pass.
+//! Where a limit has to pass first, something else that it ends, or a client that listens for so
+//! long, is the clock.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::harness::{Config, Program, Spillgate, Worker, get, ok, post, until};
@@ -275,4 +276,23 @@ fn hints_without_end_end_the_exchange() {
     }
     while client.receive_head().status() == 103 {}
     assert_eq!(spillgate.record("/hints")["reason"], "bad_response");
+}
+
+/// After a pause of our own, longer than a heartbeat may be late, every worker was found dead.
+#[test]
+fn workers_whose_hearts_beat_outlive_a_pause_of_spillgate() {
+    let program = Program::new();
+    let config = program
+        .config(2)
+        .pool("environment = { HEART = \"beats\" }")
+        .pool("heartbeat_time_max = \"1s\"");
+    let spillgate = Spillgate::start(config);
+    spillgate.wait_up(2);
+    let before = spillgate.pids();
+    let mut client = spillgate.connect();
+    spillgate.signal(Signal::STOP);
+    assert!(client.is_quiet_for(Duration::from_millis(2500)));
+    spillgate.signal(Signal::CONT);
+    assert!(client.is_quiet_for(Duration::from_millis(1500)));
+    assert_eq!(spillgate.pids(), before);
 }

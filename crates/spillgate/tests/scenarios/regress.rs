@@ -290,9 +290,45 @@ fn workers_whose_hearts_beat_outlive_a_pause_of_spillgate() {
     spillgate.wait_up(2);
     let before = spillgate.pids();
     let mut client = spillgate.connect();
-    spillgate.signal(Signal::STOP);
+    stop(&spillgate);
     assert!(client.is_quiet_for(Duration::from_millis(2500)));
     spillgate.signal(Signal::CONT);
     assert!(client.is_quiet_for(Duration::from_millis(1500)));
     assert_eq!(spillgate.pids(), before);
+}
+
+/// After a pause of our own, limits were enforced before what had come meanwhile was read.
+#[test]
+fn nobody_is_late_for_a_pause_of_spillgate() {
+    let (worker, spillgate) = Worker::behind(|config| {
+        let config = config.top("shards = 1").pool("exchange_time_max = \"1s\"");
+        config.listener("head_time_max = \"1s\"")
+    });
+    let (mut asking, mut slow) = (spillgate.connect(), spillgate.connect());
+    asking.send(get("/asking"));
+    let mut link = worker.accept();
+    link.receive_request();
+    slow.send("GET /slow HTT");
+    stop(&spillgate);
+    link.send(ok("answer"));
+    slow.send("P/1.1\r\nHost: a\r\n\r\n");
+    assert!(asking.is_quiet_for(Duration::from_millis(1500)));
+    spillgate.signal(Signal::CONT);
+    assert_eq!(asking.receive_response().text(), "answer");
+    assert_eq!(link.receive_request().head.target(), "/slow");
+    link.send(ok("in time"));
+    assert_eq!(slow.receive_response().text(), "in time");
+}
+
+/// Let it stand still, all its threads.
+fn stop(spillgate: &Spillgate) {
+    spillgate.signal(Signal::STOP);
+    let threads = format!("/proc/{}/task", spillgate.pid().as_raw_nonzero());
+    let stands = |thread: std::io::Result<std::fs::DirEntry>| {
+        let stat = thread.and_then(|thread| std::fs::read_to_string(thread.path().join("stat")));
+        stat.is_ok_and(|stat| stat.contains(") T "))
+    };
+    until("every thread stands still", || {
+        std::fs::read_dir(&threads).expect("it lives").all(stands).then_some(())
+    });
 }

@@ -34,10 +34,14 @@ sweep() {
 
 fuzz() {
     require cargo-fuzz "cargo install --locked cargo-fuzz" || return
-    local target
+    local target found
+    # What is found goes to a folder of its own: the committed corpus stays small.
+    found=$(mktemp -d)
     for target in $(cargo +nightly fuzz list); do
-        echo "-- $target"
-        cargo +nightly fuzz run "$target" -- -max_total_time="$fuzz_seconds" || return
+        echo "-- $target (new inputs in $found/$target)"
+        mkdir -p "$found/$target"
+        cargo +nightly fuzz run "$target" "$found/$target" "fuzz/corpus/$target" -- \
+            -max_total_time="$fuzz_seconds" || return
     done
 }
 

@@ -150,14 +150,8 @@ pub(crate) async fn dispatch<'s>(
     let Granted { mut held, connection, at } = granted;
     let (pool, worker) = (held.pool(), held.worker());
     let setback = |cause, reached| Setback { stage: Stage::Dispatch, worker, cause, reached };
-    let careful = !outgoing.head.method().is_idempotent();
     let idle = match connection {
-        Connection::Idle if !outgoing.fresh => take_idle(shard, &held, careful, at),
-        // One that failed this exchange before is not trusted again; it makes room for a new one.
-        Connection::Idle => {
-            drop(shard.pools[pool].idle.borrow_mut().take(worker));
-            None
-        }
+        Connection::Idle => take_idle(shard, &held, &outgoing, at),
         Connection::New => None,
     };
     held.connection_taken();
@@ -198,12 +192,18 @@ pub(crate) async fn dispatch<'s>(
 }
 
 /// The idle connection of a grant; none where it is gone or unfit, and a new one takes its place.
-fn take_idle(shard: &Shard, held: &Held<'_>, careful: bool, now: Instant) -> Option<Idle> {
+fn take_idle(
+    shard: &Shard,
+    held: &Held<'_>,
+    outgoing: &Outgoing<'_>,
+    now: Instant,
+) -> Option<Idle> {
     let (pool, worker) = (held.pool(), held.worker());
     let local = &shard.pools[pool];
     let idle = local.idle.borrow_mut().take(worker)?;
     let same_process = idle.generation == local.shared.generation(worker);
-    if same_process && idle.connection.is_fit(now, careful) {
+    let careful = !outgoing.head.method().is_idempotent();
+    if same_process && !outgoing.fresh && idle.connection.is_fit(now, careful) {
         return Some(idle);
     }
     shard.metrics.pools[pool].idle_ends.increment(IdleEnd::Unfit);

@@ -129,7 +129,10 @@ impl<'s, 'r> Record<'s, 'r> {
             }
             None => {
                 self.request_id_len = 32;
-                write_hex(&mut self.request_id[..32], &self.traceparent.trace_id);
+                let pairs = self.request_id.chunks_exact_mut(2);
+                for (pair, byte) in pairs.zip(self.traceparent.trace_id) {
+                    pair.copy_from_slice(&forwarded::hex_digits(byte));
+                }
             }
         }
     }
@@ -361,12 +364,4 @@ fn millis(out: &mut Vec<u8>, stage: &str, value: Duration) {
     out.extend_from_slice(stage.as_bytes());
     out.extend_from_slice(b"_ms\":");
     json::millis(out, value);
-}
-
-fn write_hex(out: &mut [u8], bytes: &[u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for (pair, byte) in out.chunks_exact_mut(2).zip(bytes) {
-        pair[0] = DIGITS[usize::from(byte >> 4)];
-        pair[1] = DIGITS[usize::from(byte & 0xf)];
-    }
 }

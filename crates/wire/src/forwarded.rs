@@ -128,11 +128,15 @@ impl Traceparent {
 
 /// Append `bytes` in lower-case hex digits, two each.
 pub fn write_hex(out: &mut Vec<u8>, bytes: &[u8]) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for byte in bytes {
-        out.push(DIGITS[usize::from(byte >> 4)]);
-        out.push(DIGITS[usize::from(byte & 0xf)]);
+        out.extend_from_slice(&hex_digits(*byte));
     }
+}
+
+/// The two lower-case hex digits of `byte`.
+pub fn hex_digits(byte: u8) -> [u8; 2] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 0xf)]]
 }
 
 /// `N` bytes out of `2 * N` lower-case hex digits.

@@ -83,6 +83,8 @@ mod tests {
         let error = clear_stale_socket(&path).expect_err("it is in use");
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
 
+        // Shut down, too: a process that another test is just forking may hold a copy of it.
+        rustix::net::shutdown(&listener, rustix::net::Shutdown::Both).expect("it listens");
         drop(listener);
         clear_stale_socket(&path).expect("it is stale");
         assert!(!path.exists());

@@ -50,10 +50,10 @@ impl<'s> Held<'s> {
         self.worker
     }
 
-    /// The connection of the grant is in use: from here on it is closed unless it is said to be
-    /// kept.
+    /// The connection of the grant is in use: from here on nothing but the exchange can tell when
+    /// its worker has done with it.
     pub(crate) fn connection_taken(&mut self) {
-        self.fate = Fate::Closed;
+        self.fate = Fate::Cut;
     }
 
     /// Return it, with what was learned of the worker.

@@ -327,26 +327,22 @@ impl<'s> Collected<'s> {
         let connection = &mut source.connection;
         connection.shutdown_write();
         connection.deadline().set(clock::now() + GIVE_UP_TIME_MAX);
-        poll_fn(|cx| {
+        let fate = poll_fn(|cx| {
             loop {
                 match ready!(connection.poll_chunk(cx)) {
                     Ok(chunk) if !chunk.is_empty() => {
                         let count = chunk.len();
                         connection.consume(count);
                     }
-                    Ok(_) | Err(_) => return Poll::Ready(()),
+                    Ok(_) | Err(WorkerFailure::Lost) => return Poll::Ready(Fate::Closed),
+                    Err(_) => return Poll::Ready(Fate::Cut),
                 }
             }
         })
         .await;
-        self.cut_off();
-    }
-
-    /// The worker's side ends here, whatever it still has to say.
-    fn cut_off(&mut self) {
         if let Some(source) = self.source.take() {
             drop(source.connection);
-            source.held.give_back(Outcome::Ignore, None, Fate::Closed, clock::now());
+            source.held.give_back(Outcome::Ignore, None, fate, clock::now());
             self.ended = Some(clock::now());
         }
     }
@@ -362,7 +358,7 @@ impl<'s> Collected<'s> {
             cause: Cause::Worker(failure),
             reached: true,
         };
-        setback.settle(self.shard, held, false);
+        setback.settle(held, false);
         self.ended = Some(clock::now());
         setback
     }

@@ -110,6 +110,16 @@ impl Setback {
         }
     }
 
+    /// What the gate is told of the connection.
+    fn fate(&self) -> Fate {
+        match &self.cause {
+            // The worker has ended it, or never got anything of the exchange.
+            Cause::Refusal | Cause::Worker(WorkerFailure::Lost) => Fate::Closed,
+            _ if !self.reached => Fate::Closed,
+            _ => Fate::Cut,
+        }
+    }
+
     /// What the gate is told of the worker.
     fn fault(&self, reused: bool) -> (Outcome, Option<Fault>) {
         match &self.cause {
@@ -130,12 +140,9 @@ impl Setback {
     }
 
     /// Return the permit of the try that did not work.
-    pub(crate) fn settle(&self, shard: &Shard, held: Held<'_>, reused: bool) {
+    pub(crate) fn settle(&self, held: Held<'_>, reused: bool) {
         let (outcome, fault) = self.fault(reused);
-        if fault == Some(Fault::Stuck) {
-            shard.pools[held.pool()].shared.report_stalled(self.worker);
-        }
-        held.give_back(outcome, fault, Fate::Closed, clock::now());
+        held.give_back(outcome, fault, self.fate(), clock::now());
     }
 }
 
@@ -168,7 +175,7 @@ pub(crate) async fn dispatch<'s>(
         Err(cause) => {
             cells.connects.increment(ConnectKind::Failed);
             let setback = setback(cause, false);
-            setback.settle(shard, held, false);
+            setback.settle(held, false);
             return Err(setback);
         }
     };
@@ -185,7 +192,7 @@ pub(crate) async fn dispatch<'s>(
         Err(cause) => {
             let setback = setback(cause, sending.reached);
             drop(connection);
-            setback.settle(shard, held, reused);
+            setback.settle(held, reused);
             Err(setback)
         }
     }

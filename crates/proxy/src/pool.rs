@@ -36,13 +36,6 @@ pub enum ControlMessage {
         /// Its new state.
         state: State,
     },
-    /// A worker did not answer in time; its supervisor may want to replace it.
-    Stalled {
-        /// Index of the pool.
-        pool: usize,
-        /// The worker.
-        worker: WorkerId,
-    },
     /// A gate's next timeout is earlier than it was.
     Timer {
         /// Index of the pool.
@@ -202,11 +195,6 @@ impl Pool {
     /// help, if it would be.
     pub(crate) fn shut(&self) -> Option<(Reason, Option<Duration>)> {
         self.lock().shut()
-    }
-
-    /// A worker did not answer in time.
-    pub fn report_stalled(&self, worker: WorkerId) {
-        self.mailboxes.control.send(ControlMessage::Stalled { pool: self.index, worker });
     }
 
     /// The numbers of the gate.

@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use spillgate_core::gate::{Input, Probe, ProbeKind, Probed};
+use spillgate_core::gate::{Heard, Input, Probe, ProbeKind, Probed};
 use spillgate_core::id::WorkerId;
-use spillgate_core::pool::State;
+use spillgate_core::pool::{OutReason, State};
 use spillgate_runtime::clock;
 use spillgate_runtime::drive::{self, ControlHandle, Notify};
-use spillgate_runtime::http::ask;
+use spillgate_runtime::http::ask::{self, AskError};
 
 use crate::metrics::ControlMetrics;
 use crate::pool::{ControlMessage, Mailboxes, Pool};
@@ -45,8 +45,10 @@ pub async fn serve_gates(
                 }
                 ControlMessage::State { pool, worker, state } => {
                     listeners.state(pool, worker, state);
+                    if state == State::Out(OutReason::Stuck) {
+                        listeners.stalled(pool, worker);
+                    }
                 }
-                ControlMessage::Stalled { pool, worker } => listeners.stalled(pool, worker),
                 ControlMessage::Timer { pool } => timers[pool].notify_one(),
             }
         }
@@ -66,21 +68,25 @@ async fn keep_time(pool: Arc<Pool>, earlier: Arc<Notify>) {
 async fn ask_worker(pool: Arc<Pool>, probe: Probe, metrics: Arc<ControlMetrics>) {
     let Probe { worker, kind, permit } = probe;
     let last = clock::now() + pool.settings.probe_time_max;
-    let healthy = drive::until(last, is_healthy(&pool, worker, kind)).await.unwrap_or(false);
+    let heard = drive::until(last, hear(&pool, worker, kind)).await.unwrap_or(Heard::Nothing);
     let cells = &metrics.pools[pool.index];
-    let cell = if healthy { &cells.succeeded } else { &cells.failed };
+    let cell = if heard == Heard::Well { &cells.succeeded } else { &cells.failed };
     cell.increment();
-    pool.tell_from_control(Input::Probed(Probed { worker, healthy, permit }));
+    pool.tell_from_control(Input::Probed(Probed { worker, heard, permit }));
 }
 
-async fn is_healthy(pool: &Pool, worker: WorkerId, kind: ProbeKind) -> bool {
-    let Some((endpoint, _)) = pool.endpoint(worker) else { return false };
+async fn hear(pool: &Pool, worker: WorkerId, kind: ProbeKind) -> Heard {
+    let Some((endpoint, _)) = pool.endpoint(worker) else { return Heard::Nothing };
     match kind {
-        ProbeKind::Connect => ask::connect(&endpoint).await.is_ok(),
+        ProbeKind::Connect if ask::connect(&endpoint).await.is_ok() => Heard::Well,
+        ProbeKind::Connect => Heard::Nothing,
         ProbeKind::Exchange => {
             let path = pool.settings.probe_path.as_deref();
-            let answer = ask::ask(&endpoint, path).await;
-            answer.is_ok_and(|status| path.is_none() || (200..400).contains(&status))
+            match ask::ask(&endpoint, path).await {
+                Ok(status) if path.is_none() || (200..400).contains(&status) => Heard::Well,
+                Ok(_) | Err(AskError::Answer(_)) => Heard::Badly,
+                Err(AskError::Connect(_)) => Heard::Nothing,
+            }
         }
     }
 }

@@ -202,6 +202,7 @@ fn settings(endpoint: &Endpoint) -> Settings {
         probe_exchange: false,
         probe_interval_up: None,
         probe_fall: 3,
+        stuck_time_max: Duration::from_secs(60),
     };
     let pool = PoolSettings {
         name: "app".into(),

@@ -250,6 +250,7 @@ impl Pool {
             probe_exchange: self.probe_exchange.unwrap_or(false),
             probe_interval_up: self.probe_interval_up.map(|time| time.0),
             probe_fall: 3,
+            stuck_time_max: Duration::from_secs(60),
         })
     }
 }

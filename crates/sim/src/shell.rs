@@ -5,7 +5,7 @@
 //! have; and each permit comes back exactly once.
 
 use spillgate_core::gate::{Attempt, Change, Connection, Fate, Fault, Input, Outcome, Permit};
-use spillgate_core::gate::{Probe, ProbeKind, Probed, Returned};
+use spillgate_core::gate::{Heard, Probe, ProbeKind, Probed, Returned};
 use spillgate_core::id::{ShardId, Ticket, WorkerId};
 use spillgate_core::time::Duration;
 
@@ -37,7 +37,7 @@ impl World<'_> {
             }
             Happening::GiveUp { ticket, attempt } => self.give_up(ticket, attempt),
             Happening::Ask(probe) => self.ask_worker(probe),
-            Happening::Asked { probe, process, healthy } => self.asked(probe, process, healthy),
+            Happening::Asked { probe, process, heard } => self.asked(probe, process, heard),
             Happening::Kill { worker, process } => {
                 if self.worker(worker).process == process {
                     self.crash(worker);
@@ -141,7 +141,7 @@ impl World<'_> {
         };
         let worker = permit.worker();
         self.worker(worker).disconnect(process);
-        self.give_back(permit, Outcome::Overload, Some(Fault::Stuck), Fate::Closed);
+        self.give_back(permit, Outcome::Overload, Some(Fault::Stuck), Fate::Cut);
         self.try_again(ticket, worker, true);
         if self.scenario.workers.supervised {
             self.plan(KILL, Happening::Kill { worker, process });
@@ -188,36 +188,36 @@ impl World<'_> {
     fn ask_worker(&mut self, probe: Probe) {
         let (mood, process) = (self.mood(probe.worker), self.worker(probe.worker).process);
         if mood == Mood::Gone {
-            return self.asked(probe, process, false);
+            return self.asked(probe, process, Heard::Nothing);
         }
         let exchange = probe.kind == ProbeKind::Exchange;
         if exchange || probe.permit.is_some() {
             self.worker(probe.worker).connect();
         }
-        let (time, healthy) = match mood {
-            Mood::Hanging(_) if exchange => (PROBE_TIME_MAX, false),
-            Mood::Refusing(_) if exchange => (SHORT_ANSWER, false),
-            _ if exchange => (SHORT_ANSWER, true),
-            _ => (MAIL, true),
+        let (time, heard) = match mood {
+            Mood::Hanging(_) if exchange => (PROBE_TIME_MAX, Heard::Nothing),
+            Mood::Refusing(_) if exchange => (SHORT_ANSWER, Heard::Badly),
+            _ if exchange => (SHORT_ANSWER, Heard::Well),
+            _ => (MAIL, Heard::Well),
         };
-        if exchange && healthy {
+        if exchange && heard == Heard::Well {
             self.worker(probe.worker).enter();
         }
-        self.plan(time, Happening::Asked { probe, process, healthy });
+        self.plan(time, Happening::Asked { probe, process, heard });
     }
 
-    fn asked(&mut self, probe: Probe, process: u32, healthy: bool) {
+    fn asked(&mut self, probe: Probe, process: u32, heard: Heard) {
         let exchange = probe.kind == ProbeKind::Exchange;
         let Probe { worker, permit, .. } = probe;
         let alive = self.mood(worker) != Mood::Gone && self.worker(worker).process == process;
         if alive && (exchange || permit.is_some()) {
             self.worker(worker).disconnect(process);
         }
-        if alive && exchange && healthy {
+        if alive && exchange && heard == Heard::Well {
             self.worker(worker).leave(process);
         }
-        let healthy = healthy && alive;
-        self.tell(Input::Probed(Probed { worker, healthy, permit }));
+        let heard = if alive { heard } else { Heard::Nothing };
+        self.tell(Input::Probed(Probed { worker, heard, permit }));
     }
 
     fn give_back(

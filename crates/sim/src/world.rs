@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use spillgate_core::gate::trace::TraceWriter;
 use spillgate_core::gate::{Arrival, Attempt, Change, Connection, Gate, Input, Output, Permit};
-use spillgate_core::gate::{Probe, Tried};
+use spillgate_core::gate::{Heard, Probe, Tried};
 use spillgate_core::id::{ShardId, Ticket, WorkerId};
 use spillgate_core::rng::Rng;
 use spillgate_core::time::{Duration, Instant};
@@ -44,7 +44,7 @@ pub(crate) enum Happening {
     Answer { ticket: Ticket, attempt: u32, worker: WorkerId, process: u32 },
     GiveUp { ticket: Ticket, attempt: u32 },
     Ask(Probe),
-    Asked { probe: Probe, process: u32, healthy: bool },
+    Asked { probe: Probe, process: u32, heard: Heard },
     Kill { worker: WorkerId, process: u32 },
     Down { worker: WorkerId },
     Start { worker: WorkerId },

@@ -28,8 +28,11 @@ impl Gate {
         let worker = self.pool.worker_mut(index);
         worker.permits -= 1;
         if held.incarnation == worker.incarnation {
-            self.give_back(index, &held, connection, fault);
+            self.give_back(index, &held, connection);
             self.learn(index, outcome, fault);
+            if connection == Fate::Cut {
+                self.ask_stuck(index);
+            }
         } else {
             self.give_back_stale(index, &held, connection);
         }
@@ -83,14 +86,14 @@ impl Gate {
     }
 
     /// Count the slot and the connection of a permit of the present process.
-    fn give_back(&mut self, index: usize, held: &Held, connection: Fate, fault: Option<Fault>) {
+    fn give_back(&mut self, index: usize, held: &Held, connection: Fate) {
         let worker = self.pool.worker_mut(index);
         match held.shard {
             Some(shard) if connection == Fate::Kept => worker.connections.keep(shard),
             _ => worker.connections.close_used(),
         }
-        if fault == Some(Fault::Stuck) {
-            worker.stuck += 1;
+        if connection == Fate::Cut {
+            worker.cut(self.now);
         } else {
             worker.in_flight -= 1;
         }
@@ -139,7 +142,7 @@ impl Gate {
     }
 
     /// Only what was up, or out for a lesser reason than a stuck slot, changes.
-    fn take_out(&mut self, index: usize, reason: OutReason) {
+    pub(super) fn take_out(&mut self, index: usize, reason: OutReason) {
         match self.pool.worker(index).state {
             State::Up => self.enter(index, State::Out(reason)),
             State::Out(_) if reason == OutReason::Stuck => self.enter(index, State::Out(reason)),

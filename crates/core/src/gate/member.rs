@@ -81,8 +81,8 @@ impl Gate {
         self.unreserve_all(index);
         let worker = self.pool.worker_mut(index);
         worker.incarnation += 1;
+        worker.free_stuck();
         worker.in_flight = 0;
-        worker.stuck = 0;
         worker.ejection.succeeded();
         worker.probing.outdate();
         worker.probing.clear_fails();

@@ -151,8 +151,8 @@ pub enum Fault {
     Refusal,
     /// It answered with a 5xx: counts towards ejection, nothing else.
     Error,
-    /// It did not answer in time and may still be busy: the slot stays taken until a probe on a new
-    /// connection answers, or the supervisor says that the process has ended.
+    /// It did not answer in time: out until a probe succeeds or the supervisor says that this is a
+    /// new process.
     Stuck,
 }
 
@@ -161,8 +161,23 @@ pub enum Fault {
 pub enum Fate {
     /// It is idle on the shard of the exchange and can serve again.
     Kept,
-    /// It is closed, or was never opened.
+    /// It is closed and the worker has done with the exchange, or it was never opened.
     Closed,
+    /// We closed it while the worker may be busy with the exchange, and nobody can hear any more
+    /// when it ends: the slot stays taken until the worker says anything on a new connection, or
+    /// its process has ended.
+    Cut,
+}
+
+/// What a worker said to a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// What it should.
+    Well,
+    /// Something else: it is there, and has done with what it was busy with.
+    Badly,
+    /// Nothing.
+    Nothing,
 }
 
 /// The end of a probe.
@@ -170,8 +185,8 @@ pub enum Fate {
 pub struct Probed {
     /// Whom it asked.
     pub worker: WorkerId,
-    /// Did the worker answer as it should?
-    pub healthy: bool,
+    /// What it said.
+    pub heard: Heard,
     /// The permit that came with the probe, if one did.
     pub permit: Option<Permit>,
 }

@@ -2,15 +2,15 @@
 //!
 //! A question that is an exchange takes a slot and a connection like one, so that a worker is never
 //! asked while it is busy. Two kinds take none: a connect to a worker that is out (it has nothing
-//! else to do), and the question to a stuck worker, whose slots are all taken by what it may still
-//! be busy with, but whose connections are closed.
+//! else to do), and the question to a worker with stuck slots, which comes in the place of what the
+//! worker may still be busy with, whose connection is closed.
 
 use crate::id::WorkerId;
 use crate::pool::{self, OutReason, State};
 use crate::time::{Duration, Instant};
 
 use super::permits::Held;
-use super::{Gate, Output, Permit, Probe, ProbeKind, Probed};
+use super::{Gate, Heard, Output, Permit, Probe, ProbeKind, Probed};
 
 impl Gate {
     /// Ask every worker that is due.
@@ -43,10 +43,8 @@ impl Gate {
         };
         let worker = self.pool.worker_mut(index);
         let counts = worker.probing.finish();
-        if counts && probed.healthy {
-            self.answered_well(index);
-        } else if counts && self.pool.worker(index).state == State::Up {
-            self.pool.worker_mut(index).probing.failed(self.settings.probe_fall);
+        if counts {
+            self.learn_heard(index, probed.heard);
         }
         self.schedule(index);
         self.judge_probes();
@@ -93,6 +91,33 @@ impl Gate {
         }
     }
 
+    /// Ask the worker at `index` about a slot that was cut just now. One that went out for it is
+    /// asked after the usual time: it has a reason to be silent.
+    pub(super) fn ask_stuck(&mut self, index: usize) {
+        if self.pool.worker(index).state == State::Up {
+            self.hasten(index);
+        } else {
+            self.schedule(index);
+        }
+    }
+
+    fn learn_heard(&mut self, index: usize, heard: Heard) {
+        match heard {
+            Heard::Well => return self.answered_well(index),
+            Heard::Badly => self.pool.worker_mut(index).free_stuck(),
+            Heard::Nothing => {}
+        }
+        let (now, stuck_time_max) = (self.now, self.settings.stuck_time_max);
+        let worker = self.pool.worker_mut(index);
+        match worker.stuck_since {
+            // It is busy, which is no failure before it has been for too long.
+            Some(since) if now < since + stuck_time_max => {}
+            Some(_) => self.take_out(index, OutReason::Stuck),
+            None if worker.state == State::Up => worker.probing.failed(self.settings.probe_fall),
+            None => {}
+        }
+    }
+
     fn answered_well(&mut self, index: usize) {
         let worker = self.pool.worker_mut(index);
         worker.probing.clear_fails();
@@ -108,6 +133,7 @@ impl Gate {
     fn interval(&self, index: usize) -> Option<Duration> {
         let worker = self.pool.worker(index);
         match worker.state {
+            State::Up | State::Draining if worker.stuck > 0 => Some(self.settings.probe_interval),
             State::Starting if worker.supervised => None,
             State::Starting | State::Out(_) => Some(self.settings.probe_interval),
             State::Up => self.settings.probe_interval_up,
@@ -118,10 +144,11 @@ impl Gate {
     fn ask(&mut self, index: usize) {
         self.pool.worker_mut(index).probing.waiting = false;
         let state = self.pool.worker(index).state;
-        let stuck = state == State::Out(OutReason::Stuck);
-        let exchange = self.settings.probe_exchange || stuck;
+        let stuck = self.pool.worker(index).stuck > 0;
+        let silent = stuck || state == State::Out(OutReason::Stuck);
+        let exchange = self.settings.probe_exchange || silent;
         let kind = if exchange { ProbeKind::Exchange } else { ProbeKind::Connect };
-        let takes_slot = state == State::Up || (exchange && !stuck);
+        let takes_slot = !stuck && (exchange || state == State::Up);
         let id = self.pool.worker(index).id;
         if !takes_slot {
             return self.send_probe(index, Probe { worker: id, kind, permit: None });

@@ -44,4 +44,8 @@ pub struct Settings {
     pub probe_interval_up: Option<Duration>,
     /// Failed probes in a row that take out a worker that is in. Default 3.
     pub probe_fall: u8,
+    /// How long a worker that is in may stay silent about a slot that was [`super::Fate::Cut`]
+    /// before it is held to be stuck. Default: the pool's `exchange_time_max`, which bounds every
+    /// other exchange as well.
+    pub stuck_time_max: Duration,
 }

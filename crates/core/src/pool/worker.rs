@@ -29,6 +29,8 @@ pub(crate) struct Worker {
     pub(crate) in_flight: u32,
     /// Slots whose exchange was given up while the worker may be busy with it.
     pub(crate) stuck: u32,
+    /// Since when there is such a slot.
+    pub(crate) stuck_since: Option<Instant>,
     /// Permits that are out, over all incarnations.
     pub(crate) permits: u32,
     /// Exchanges that have a slot here and wait for a connection to be closed, oldest first.
@@ -52,6 +54,7 @@ impl Worker {
             incarnation: 0,
             in_flight: 0,
             stuck: 0,
+            stuck_since: None,
             permits: 0,
             reserved: VecDeque::new(),
             connections: Connections::default(),
@@ -68,10 +71,19 @@ impl Worker {
         self.leaving && is_quiet && self.connections.are_gone()
     }
 
+    /// The exchange of one of its slots is given up, and the worker may be busy with it. A question
+    /// that is under way was asked before, so its answer says nothing of this slot.
+    pub(crate) fn cut(&mut self, now: Instant) {
+        self.stuck += 1;
+        self.stuck_since = self.stuck_since.or(Some(now));
+        self.probing.outdate();
+    }
+
     /// Its stuck slots are free again.
     pub(crate) fn free_stuck(&mut self) {
         self.in_flight -= self.stuck;
         self.stuck = 0;
+        self.stuck_since = None;
     }
 
     pub(super) fn check_invariants(&self, slots: u32, connections_max: u32) {
@@ -83,6 +95,7 @@ impl Worker {
         assert!(self.state == State::Up || reserved == 0, "only a worker that is up is reserved");
         assert!(self.state == State::Up || self.connections.idle() == 0, "idle, but not up: {id}");
         let running = self.in_flight - self.stuck - reserved;
+        assert_eq!(self.stuck > 0, self.stuck_since.is_some(), "worker {id}: since when is known");
         assert_eq!(self.connections.in_use(), running, "worker {id}: one connection each");
         self.connections.check_invariants(connections_max);
     }

@@ -16,6 +16,17 @@ const HEAD_MAX: usize = 32 * 1024;
 /// Most bytes of its body that are read.
 const BODY_MAX: usize = 64 * 1024;
 
+/// Why a question got no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The connection was not accepted.
+    #[error("no connection: {0}")]
+    Connect(io::Error),
+    /// The connection ended before the answer, or the answer breaks the rules of HTTP.
+    #[error("no answer: {0}")]
+    Answer(io::Error),
+}
+
 /// Ask for a connection, and close it.
 ///
 /// Errors: it is not accepted. The time limit is the caller's.
@@ -26,9 +37,13 @@ pub async fn connect(endpoint: &Endpoint) -> io::Result<()> {
 /// Send a request without body and read the answer to its end; returns the status. `path` none asks
 /// `OPTIONS *`, which every server can answer and which does nothing.
 ///
-/// Errors: no connection, no answer, or one that breaks the rules. The time limit is the caller's.
-pub async fn ask(endpoint: &Endpoint, path: Option<&str>) -> io::Result<u16> {
-    let stream = Stream::connect(endpoint).await?;
+/// Errors: no connection, or no answer that keeps the rules. The time limit is the caller's.
+pub async fn ask(endpoint: &Endpoint, path: Option<&str>) -> Result<u16, AskError> {
+    let stream = Stream::connect(endpoint).await.map_err(AskError::Connect)?;
+    exchange(&stream, endpoint, path).await.map_err(AskError::Answer)
+}
+
+async fn exchange(stream: &Stream, endpoint: &Endpoint, path: Option<&str>) -> io::Result<u16> {
     let line = path.map_or("OPTIONS *".to_owned(), |path| format!("GET {path}"));
     let request = format!(
         "{line} HTTP/1.1\r\nHost: {}\r\nUser-Agent: spillgate-probe\r\nConnection: close\r\n\r\n",
@@ -38,7 +53,7 @@ pub async fn ask(endpoint: &Endpoint, path: Option<&str>) -> io::Result<u16> {
     while sent < request.len() {
         sent += poll_fn(|cx| stream.poll_write(cx, &request.as_bytes()[sent..])).await?;
     }
-    receive(&stream, if path.is_some() { Method::Get } else { Method::Options }).await
+    receive(stream, if path.is_some() { Method::Get } else { Method::Options }).await
 }
 
 /// Read one answer and say its status. It ends where its framing says so: some workers keep the

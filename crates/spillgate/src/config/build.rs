@@ -162,6 +162,7 @@ fn gate(section: &Section) -> gate::Settings {
         probe_exchange: section.has("probe_path"),
         probe_interval_up: section.duration_or_off("probe_interval_up"),
         probe_fall: section.number("probe_fall"),
+        stuck_time_max: section.duration("exchange_time_max"),
     }
 }
 

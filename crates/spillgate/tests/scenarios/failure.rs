@@ -238,6 +238,31 @@ fn a_worker_that_does_not_answer_keeps_its_slot_until_it_is_well() {
     assert_eq!(next.receive_response().text(), "well");
 }
 
+/// Nothing tells when a worker ends whose answer nobody can read.
+#[test]
+fn a_worker_whose_answer_is_broken_keeps_its_slot_until_it_says_something() {
+    let (worker, spillgate) = Worker::behind(|config| config);
+    let mut client = spillgate.connect();
+    client.send(get("/broken"));
+    let mut broken = worker.accept();
+    broken.receive_request();
+    broken.send("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n");
+    expect_failed(&client.receive_response(), 502, "bad_response");
+    let mut next = spillgate.connect();
+    next.send(get("/next"));
+    let mut question = worker.accept();
+    assert_eq!(question.receive_request().head.method(), "OPTIONS");
+    let pool = spillgate.wait_pool("who waits", |pool| pool["queue_len"] == 1);
+    let worker_view = &pool["workers"][0];
+    assert_eq!((&worker_view["stuck"], &worker_view["state"]), (&1.into(), &"up".into()));
+    // Whatever it says will do, also that it does not know the method and hangs up.
+    question.close();
+    let (mut link, request) = worker.accept_exchange();
+    assert_eq!(request.head.target(), "/next");
+    link.send(ok("well"));
+    assert_eq!(next.receive_response().text(), "well");
+}
+
 #[test]
 fn a_worker_that_comes_back_is_used_within_a_second() {
     let port = HeldPort::any();

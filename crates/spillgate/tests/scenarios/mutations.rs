@@ -160,8 +160,7 @@ fn a_client_sees_one_answer_only() {
         let mut client = spillgate.connect();
         client
             .send("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx");
-        let mut link = worker.accept();
-        link.receive_request();
+        let (mut link, _) = worker.accept_exchange();
         link.send(mutated(&mut rng, sound[turn % sound.len()]));
         link.close();
         expect_one_answer(&client.receive_all());

@@ -1,6 +1,6 @@
 //! Answers that must not be buffered: events, what a worker asks for, and other protocols.
 
-use crate::harness::{Config, Link, Spillgate, Worker, get};
+use crate::harness::{Config, Link, Spillgate, Worker, get, ok};
 
 const UPGRADE: &str = "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\n\
     Upgrade: websocket\r\nSec-WebSocket-Key: x\r\n\r\n";
@@ -56,10 +56,35 @@ fn a_stream_whose_listener_leaves_ends_at_the_worker() {
     client.reset();
     // Nothing is said by anybody: that the listener has gone must be noticed all the same.
     link.expect_end();
+    link.close();
     assert_eq!(spillgate.record("/events")["end"], "abandoned");
     let mut next = spillgate.connect();
     next.send(get("/next"));
     assert_eq!(worker.accept().receive_request().head.target(), "/next");
+}
+
+#[test]
+fn a_stream_that_goes_on_without_its_listener_keeps_its_slot() {
+    let (worker, spillgate, mut client, mut link) = asked(&get("/events"));
+    link.receive_request();
+    link.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n");
+    client.receive_head();
+    client.receive_chunk();
+    client.reset();
+    // The worker is told, and has not ended when its time for that is over.
+    link.expect_end();
+    assert_eq!(spillgate.record("/events")["end"], "abandoned");
+    let mut next = spillgate.connect();
+    next.send(get("/next"));
+    let mut question = worker.accept();
+    assert_eq!(question.receive_request().head.line, "OPTIONS * HTTP/1.1");
+    let pool = spillgate.wait_pool("a stuck slot", |pool| pool["workers"][0]["stuck"] == 1);
+    assert_eq!((&pool["workers"][0]["state"], &pool["queue_len"]), (&"up".into(), &1.into()));
+    question.send(ok("well"));
+    let (mut link, request) = worker.accept_exchange();
+    assert_eq!(request.head.target(), "/next");
+    link.send(ok("next"));
+    assert_eq!(next.receive_response().text(), "next");
 }
 
 #[test]
@@ -197,10 +222,10 @@ fn a_tunnel_ends_when_its_client_is_gone() {
     client.receive_head();
     client.reset();
     link.expect_gone();
-    // The slot is free again although the worker has not closed.
+    // The worker has not closed, but what it says elsewhere frees the slot.
     let mut next = spillgate.connect();
     next.send(get("/next"));
-    assert_eq!(worker.accept().receive_request().head.target(), "/next");
+    assert_eq!(worker.accept_exchange().1.head.target(), "/next");
 }
 
 #[test]

@@ -32,5 +32,6 @@ pub(crate) fn settings() -> Settings {
         probe_exchange: false,
         probe_interval_up: None,
         probe_fall: 3,
+        stuck_time_max: Duration::from_secs(60),
     }
 }

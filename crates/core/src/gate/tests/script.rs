@@ -7,9 +7,9 @@
 //! Verbs: `up`, `join`, `supervised`, `ready`, `down`, `drain`, `leave` with workers; `arrive T`
 //! with `s=SHARD`, `since=MS`, `received=MS`, `unsent=W,W` or `sent=W,W` with `deaths=N`,
 //! `charged=N`; `ok`, `shut` (success, connection closed), `ignore`, `error`, `refused`, `reset`,
-//! `refusal`, `stuck` with a ticket that has a permit; `abandon T`; `closed W S`; `healthy W`,
-//! `unhealthy W`; `shutdown`. `up` is a supervised worker that is ready, and its outputs are not
-//! looked at.
+//! `refusal`, `stuck`, `cut` with a ticket that has a permit; `abandon T`; `closed W S`; `well W`,
+//! `badly W`, `nothing W` (what a probe heard); `shutdown`. `up` is a supervised worker that is
+//! ready, and its outputs are not looked at.
 
 use std::collections::BTreeMap;
 
@@ -86,10 +86,12 @@ impl Runner {
                 let shard = ShardId(number(arguments[1]) as u16);
                 Input::Closed { worker: worker(arguments[0]), shard }
             }
-            "healthy" | "unhealthy" => {
+            "well" | "badly" | "nothing" => {
                 let worker = worker(arguments[0]);
                 let permit = self.probes.remove(&worker.0).expect("a probe is under way");
-                Input::Probed(Probed { worker, healthy: verb == "healthy", permit })
+                let heard = words::HEARD.into_iter().find(|heard| words::heard(*heard) == verb);
+                let heard = heard.expect("the verb is one of the three");
+                Input::Probed(Probed { worker, heard, permit })
             }
             "shutdown" => Input::Drain,
             _ => {
@@ -176,7 +178,8 @@ fn end(verb: &str) -> (Outcome, Option<Fault>, Fate) {
         "refused" => (Outcome::Ignore, Some(Fault::Refused), Fate::Closed),
         "reset" => (Outcome::Ignore, Some(Fault::Reset), Fate::Closed),
         "refusal" => (Outcome::Overload, Some(Fault::Refusal), Fate::Kept),
-        "stuck" => (Outcome::Overload, Some(Fault::Stuck), Fate::Closed),
+        "stuck" => (Outcome::Overload, Some(Fault::Stuck), Fate::Cut),
+        "cut" => (Outcome::Ignore, None, Fate::Cut),
         _ => panic!("not a verb: {verb}"),
     }
 }

@@ -19,9 +19,9 @@ fn a_worker_started_by_others_serves_when_a_probe_succeeds() {
         "0 join 0 -> state 0 starting
          0 timeout -> probe 0 connect
          0 arrive 1
-         1 unhealthy 0
+         1 nothing 0
          101 timeout -> probe 0 connect
-         102 healthy 0 -> state 0 up; grant 1 0 new waited 102",
+         102 well 0 -> state 0 up; grant 1 0 new waited 102",
     );
 }
 
@@ -60,9 +60,9 @@ fn a_reset_or_a_refusal_takes_a_worker_out_until_a_probe_succeeds() {
                  10 {verb} 1 -> state 0 {state}{close}
                  20 arrive 2
                  110 timeout -> probe 0 connect
-                 111 unhealthy 0
+                 111 nothing 0
                  211 timeout -> probe 0 connect
-                 212 healthy 0 -> state 0 up; {}
+                 212 well 0 -> state 0 up; {}
                  212 closed 0 0 {}",
                 if close.is_empty() { "grant 2 0 new waited 192" } else { "" },
                 if close.is_empty() { "" } else { "-> grant 2 0 new waited 192" },
@@ -112,9 +112,9 @@ fn failures_in_a_row_eject_and_a_probe_readmits_after_the_time() {
          4 error 4 -> state 1 out-ejected; close 1 0
          4 closed 1 0
          10004 timeout -> probe 1 connect
-         10005 unhealthy 1
+         10005 nothing 1
          10105 timeout -> probe 1 connect
-         10106 healthy 1 -> state 1 up
+         10106 well 1 -> state 1 up
          10106 arrive 5 -> grant 5 1 new
          10107 error 5
          10107 arrive 6 -> grant 6 1 idle
@@ -149,7 +149,81 @@ fn when_nobody_is_up_the_ejected_are_asked_at_once() {
          2 arrive 2 -> grant 2 1 new
          3 refused 2 -> state 1 out-refused
          3 timeout -> probe 0 connect
-         4 healthy 0 -> state 0 up",
+         4 well 0 -> state 0 up",
+    );
+}
+
+#[test]
+fn a_cut_slot_stays_taken_until_the_worker_says_anything_on_a_new_connection() {
+    for (answer, slow) in
+        [("well", ""), ("badly", ""), ("well", "50 nothing 0\n 150 timeout -> probe 0 exchange")]
+    {
+        check(
+            &settings(),
+            &format!(
+                "0 up 0
+                 0 arrive 1 -> grant 1 0 new
+                 0 arrive 2
+                 10 cut 1
+                 10 timeout -> probe 0 exchange
+                 {slow}
+                 160 {answer} 0 -> grant 2 0 new waited 160"
+            ),
+        );
+    }
+}
+
+#[test]
+fn a_cut_slot_takes_no_other_slot_with_it() {
+    check(
+        &two_slots(),
+        "0 up 0
+         0 arrive 1 -> grant 1 0 new
+         0 arrive 2 -> grant 2 0 new
+         0 arrive 3
+         10 cut 1
+         10 timeout -> probe 0 exchange
+         20 ok 2 -> grant 3 0 idle waited 20
+         20 arrive 4
+         30 ok 3 -> grant 4 0 idle waited 10
+         30 arrive 5
+         40 badly 0 -> grant 5 0 new waited 10",
+    );
+}
+
+#[test]
+fn an_answer_to_a_question_from_before_the_cut_frees_nothing() {
+    let every_second = Some(Duration::from_secs(1));
+    check(
+        &Settings { probe_interval_up: every_second, probe_exchange: true, ..two_slots() },
+        "0 up 0
+         0 arrive 1 -> grant 1 0 new
+         1000 timeout -> probe 0 exchange slot
+         1000 arrive 2
+         1001 cut 1
+         1002 well 0 -> grant 2 0 new waited 2
+         1002 arrive 3
+         1102 timeout -> probe 0 exchange
+         1103 well 0 -> grant 3 0 new waited 101",
+    );
+}
+
+#[test]
+fn a_worker_that_is_silent_about_a_cut_slot_for_too_long_is_stuck() {
+    check(
+        &Settings { stuck_time_max: Duration::from_millis(300), ..settings() },
+        "0 up 0
+         0 arrive 1 -> grant 1 0 new
+         0 arrive 2
+         10 cut 1
+         10 timeout -> probe 0 exchange
+         200 nothing 0
+         300 timeout -> probe 0 exchange
+         310 nothing 0 -> state 0 out-stuck
+         410 timeout -> probe 0 exchange
+         411 badly 0
+         511 timeout -> probe 0 exchange slot
+         512 well 0 -> state 0 up; grant 2 0 new waited 512",
     );
 }
 
@@ -163,9 +237,9 @@ fn a_stuck_slot_stays_taken_until_the_worker_answers_on_a_new_connection() {
          0 arrive 3
          2000 stuck 1 -> state 0 out-stuck
          2100 timeout -> probe 0 exchange
-         2200 unhealthy 0
+         2200 nothing 0
          2300 timeout -> probe 0 exchange
-         2301 healthy 0 -> state 0 up; grant 3 0 new waited 2301",
+         2301 well 0 -> state 0 up; grant 3 0 new waited 2301",
     );
 }
 
@@ -289,7 +363,7 @@ fn a_supervised_worker_that_is_out_is_probed_like_others_but_not_before_it_is_re
          501 refused 1 -> state 0 out-refused
          601 timeout -> probe 0 connect
          602 down 0 -> state 0 down
-         603 healthy 0",
+         603 well 0",
     );
 }
 
@@ -306,7 +380,7 @@ fn an_exchange_probe_takes_a_slot_like_an_exchange() {
          101 timeout -> probe 0 exchange slot
          101 arrive 4 -> grant 4 1 new
          101 arrive 5
-         110 healthy 0 -> state 0 up; grant 5 0 new waited 9",
+         110 well 0 -> state 0 up; grant 5 0 new waited 9",
     );
 }
 
@@ -321,10 +395,10 @@ fn a_busy_worker_that_is_out_is_asked_when_a_slot_comes_free() {
          1 refusal 1 -> state 0 out-refusal; close 0 0
          2 closed 0 0
          101 timeout -> probe 0 exchange slot
-         102 unhealthy 0
+         102 nothing 0
          150 ok 2 -> close 0 0
          202 timeout -> probe 0 exchange slot
-         203 healthy 0 -> state 0 up",
+         203 well 0 -> state 0 up",
     );
 }
 
@@ -337,15 +411,15 @@ fn workers_that_are_in_are_probed_only_where_asked_for_and_when_not_busy() {
         "0 up 0 1
          0 arrive 1 -> grant 1 0 new
          1000 timeout -> probe 1 connect slot
-         1001 unhealthy 1
+         1001 nothing 1
          1002 ok 1
          2000 timeout -> close 0 0
          2000 closed 0 0 -> probe 0 connect slot
          2001 timeout -> probe 1 connect slot
-         2001 healthy 0
-         2002 unhealthy 1 -> state 1 out-probe
+         2001 well 0
+         2002 nothing 1 -> state 1 out-probe
          2102 timeout -> probe 1 connect
-         2103 healthy 1 -> state 1 up",
+         2103 well 1 -> state 1 up",
     );
 }
 
@@ -358,11 +432,11 @@ fn when_most_fail_their_probes_together_the_last_known_state_stays() {
         "0 up 0 1 2
          0 arrive 1 -> grant 1 0 new
          1000 timeout -> probe 1 connect slot; probe 2 connect slot
-         1001 unhealthy 1 -> state 1 out-probe
-         1002 unhealthy 2 -> state 1 up
+         1001 nothing 1 -> state 1 out-probe
+         1002 nothing 2 -> state 1 up
          1003 refused 1 -> state 0 out-refused
          1103 timeout -> probe 0 connect
-         1104 healthy 0 -> state 0 up
+         1104 well 0 -> state 0 up
          2002 timeout -> probe 1 connect slot; probe 2 connect slot",
     );
 }

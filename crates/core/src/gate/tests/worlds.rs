@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use proptest::prelude::*;
 
 use crate::gate::{
-    Arrival, Attempt, Change, Connection, Fate, Fault, Gate, Input, Outcome, Output, Permit,
+    Arrival, Attempt, Change, Connection, Fate, Fault, Gate, Heard, Input, Outcome, Output, Permit,
     Probed, Returned, Settings, Tried,
 };
 use crate::id::{ShardId, Ticket, WorkerId};
@@ -238,8 +238,12 @@ impl World {
         let place = self.rng.below(self.probes.len() as u64) as usize;
         if place < self.probes.len() {
             let (worker, permit) = self.probes.swap_remove(place);
-            let healthy = self.rng.below(3) > 0;
-            self.handle(Input::Probed(Probed { worker, healthy, permit }));
+            let heard = match self.rng.below(6) {
+                0 => Heard::Nothing,
+                1 => Heard::Badly,
+                _ => Heard::Well,
+            };
+            self.handle(Input::Probed(Probed { worker, heard, permit }));
         }
     }
 

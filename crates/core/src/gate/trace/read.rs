@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::{FromStr, SplitAsciiWhitespace};
 
-use crate::gate::{Arrival, Attempt, Change, Fate, Fault, Input, Outcome, Permit};
+use crate::gate::{Arrival, Attempt, Change, Fate, Fault, Heard, Input, Outcome, Permit};
 use crate::gate::{Probed, Returned, Settings, Tried};
 use crate::id::{ShardId, Ticket, WorkerId};
 use crate::time::{Duration, Instant};
@@ -47,7 +47,7 @@ enum Kind {
     Abandon(Ticket),
     Return { permit: u64, outcome: Outcome, fault: Option<Fault>, connection: Fate },
     Closed { worker: WorkerId, shard: ShardId },
-    Probed { worker: WorkerId, healthy: bool, permit: Option<u64> },
+    Probed { worker: WorkerId, heard: Heard, permit: Option<u64> },
     Member { worker: WorkerId, change: Change },
     Drain,
 }
@@ -146,9 +146,9 @@ impl Step {
                 Input::Return(Returned { permit, outcome, fault, connection })
             }
             Kind::Closed { worker, shard } => Input::Closed { worker, shard },
-            Kind::Probed { worker, healthy, permit } => {
+            Kind::Probed { worker, heard, permit } => {
                 let permit = permit.map(take).transpose()?;
-                Input::Probed(Probed { worker, healthy, permit })
+                Input::Probed(Probed { worker, heard, permit })
             }
             Kind::Member { worker, change } => Input::Member { worker, change },
             Kind::Drain => Input::Drain,
@@ -246,7 +246,7 @@ impl<'a> Fields<'a> {
             "closed" => Kind::Closed { worker: self.worker()?, shard: self.shard()? },
             "probed" => Kind::Probed {
                 worker: self.worker()?,
-                healthy: self.healthy()?,
+                heard: self.one_of("heard", &words::HEARD, words::heard)?,
                 permit: self.optional("permit")?,
             },
             "member" => Kind::Member {
@@ -285,14 +285,6 @@ impl<'a> Fields<'a> {
             return Ok(None);
         }
         self.one_of("fault", &words::FAULTS, words::fault).map(Some)
-    }
-
-    fn healthy(&mut self) -> Result<bool, ParseError> {
-        match self.word("answer")? {
-            "healthy" => Ok(true),
-            "unhealthy" => Ok(false),
-            _ => Err(self.error(Cause::Field("answer"))),
-        }
     }
 }
 
@@ -344,6 +336,7 @@ impl Values<'_> {
             probe_exchange: self.count::<u8>("probe_exchange")? != 0,
             probe_interval_up: self.optional("probe_interval_up")?,
             probe_fall: self.count("probe_fall")?,
+            stuck_time_max: self.duration("stuck_time_max")?,
         })
     }
 

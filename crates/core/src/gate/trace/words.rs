@@ -3,7 +3,7 @@
 //! Each function is exhaustive, so a value that is added anywhere must be given a word here; each
 //! list holds what can be read back.
 
-use crate::gate::{Change, Connection, Fate, Fault, Outcome, ProbeKind, Reason};
+use crate::gate::{Change, Connection, Fate, Fault, Heard, Outcome, ProbeKind, Reason};
 use crate::pool::{OutReason, State};
 
 pub(in crate::gate) const NONE: &str = "-";
@@ -23,7 +23,9 @@ pub(in crate::gate) const OUTCOMES: [Outcome; 3] =
 pub(in crate::gate) const FAULTS: [Fault; 5] =
     [Fault::Refused, Fault::Reset, Fault::Refusal, Fault::Error, Fault::Stuck];
 
-pub(in crate::gate) const FATES: [Fate; 2] = [Fate::Kept, Fate::Closed];
+pub(in crate::gate) const FATES: [Fate; 3] = [Fate::Kept, Fate::Closed, Fate::Cut];
+
+pub(in crate::gate) const HEARD: [Heard; 3] = [Heard::Well, Heard::Badly, Heard::Nothing];
 
 pub(in crate::gate) fn change(change: Change) -> &'static str {
     match change {
@@ -58,6 +60,15 @@ pub(in crate::gate) fn fate(fate: Fate) -> &'static str {
     match fate {
         Fate::Kept => "kept",
         Fate::Closed => "closed",
+        Fate::Cut => "cut",
+    }
+}
+
+pub(in crate::gate) fn heard(heard: Heard) -> &'static str {
+    match heard {
+        Heard::Well => "well",
+        Heard::Badly => "badly",
+        Heard::Nothing => "nothing",
     }
 }
 

@@ -93,8 +93,8 @@ impl<W: Write> TraceWriter<W> {
             }
             Input::Closed { worker, shard } => write!(sink, "closed {} {}", worker.0, shard.0),
             Input::Probed(probed) => {
-                let answer = if probed.healthy { "healthy" } else { "unhealthy" };
-                write!(sink, "probed {} {answer} ", probed.worker.0)?;
+                let heard = words::heard(probed.heard);
+                write!(sink, "probed {} {heard} ", probed.worker.0)?;
                 write_permit(sink, probed.permit.as_ref())
             }
             Input::Member { worker, change } => {
@@ -159,7 +159,8 @@ fn write_settings(sink: &mut impl Write, settings: &Settings) -> fmt::Result {
     writeln!(sink, "set probe_interval {}", nanos(settings.probe_interval))?;
     writeln!(sink, "set probe_exchange {}", u8::from(settings.probe_exchange))?;
     writeln!(sink, "set probe_interval_up {}", optional(settings.probe_interval_up))?;
-    writeln!(sink, "set probe_fall {}", settings.probe_fall)
+    writeln!(sink, "set probe_fall {}", settings.probe_fall)?;
+    writeln!(sink, "set stuck_time_max {}", nanos(settings.stuck_time_max))
 }
 
 fn write_tried(sink: &mut impl Write, word: &str, tried: &Tried) -> fmt::Result {

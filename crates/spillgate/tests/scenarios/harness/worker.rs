@@ -5,6 +5,7 @@ use std::sync::mpsc::{self, Receiver};
 
 use super::config::Config;
 use super::link::Link;
+use super::message::Message;
 use super::listening::Listening;
 use super::spillgate::Spillgate;
 use super::wait::{PATIENCE, until};
@@ -51,6 +52,20 @@ impl Worker {
             if link.is_spoken_on() {
                 return link;
             }
+        }
+    }
+
+    /// The next exchange; questions of probes that come before it are answered.
+    #[track_caller]
+    pub(crate) fn accept_exchange(&self) -> (Link, Message) {
+        loop {
+            let mut link = self.accept();
+            let request = link.receive_request();
+            if request.head.method() != "OPTIONS" {
+                return (link, request);
+            }
+            link.send("HTTP/1.1 405 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            link.close();
         }
     }
 

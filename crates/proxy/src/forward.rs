@@ -5,8 +5,8 @@
 
 use std::net::IpAddr;
 
-use ipnet::IpNet;
 use spillgate_runtime::http::service::Client;
+use spillgate_runtime::http::settings::TrustedFrom;
 use spillgate_wire::forwarded::{self, Traceparent};
 use spillgate_wire::http1::{Method, Name, RequestHead, encode};
 
@@ -121,7 +121,7 @@ fn write_forwarded(out: &mut Vec<u8>, head: &RequestHead, client: &Client) {
 pub(crate) fn origin(
     head: &RequestHead,
     client: &Client,
-    trusted_from: &[IpNet],
+    trusted_from: &TrustedFrom,
 ) -> Option<IpAddr> {
     let mut nearest = client.ip();
     if !client.trusted {
@@ -131,7 +131,7 @@ pub(crate) fn origin(
     for hop in told.flat_map(|field| forwarded::hops_from_right(field.value)) {
         let Some(ip) = hop.map(|ip| ip.to_canonical()) else { break };
         nearest = Some(ip);
-        if !trusted_from.iter().any(|net| net.contains(&ip)) {
+        if !trusted_from.trusts(nearest) {
             break;
         }
     }

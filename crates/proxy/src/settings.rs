@@ -5,10 +5,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ipnet::IpNet;
 use spillgate_core::gate;
 use spillgate_core::units::ByteSize;
-use spillgate_runtime::http::settings::{Endpoint, ListenerSettings};
+use spillgate_runtime::http::settings::{Endpoint, ListenerSettings, TrustedFrom};
 
 /// Everything the serving side needs to know.
 #[derive(Clone, Debug)]
@@ -16,7 +15,7 @@ pub struct Settings {
     /// Number of shards; none: one for each core of the affinity mask.
     pub shards: Option<u16>,
     /// Whose forwarded and steering headers, and whose PROXY protocol, are believed. Default none.
-    pub trusted_from: Vec<IpNet>,
+    pub trusted_from: TrustedFrom,
     /// Most bytes that all buffers together may hold in memory. Default 256 MiB.
     pub buffer_memory_max: ByteSize,
     /// Bytes of one body that stay in memory; what is beyond goes to the spill folder. Default 1

@@ -28,7 +28,7 @@ use spillgate_runtime::clock;
 use spillgate_runtime::http::service::{
     BodyFailure, BodySource, Client, Length, Request, Responder, SendFailure, Service,
 };
-use spillgate_runtime::http::settings::Endpoint;
+use spillgate_runtime::http::settings::{Endpoint, TrustedFrom};
 use spillgate_runtime::scratch::Scratch;
 use spillgate_runtime::shard::{self, Mailbox};
 use spillgate_wire::http1::{BodyDecoder, FieldIter, Framing, HeadLimits, RequestHead};
@@ -227,7 +227,7 @@ fn settings(endpoint: &Endpoint) -> Settings {
     };
     Settings {
         shards: Some(1),
-        trusted_from: Vec::new(),
+        trusted_from: TrustedFrom::default(),
         buffer_memory_max: ByteSize::from_mib(16),
         body_memory_max: ByteSize::from_mib(1),
         body_wait_max: second,

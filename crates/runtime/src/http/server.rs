@@ -16,7 +16,6 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-use ipnet::IpNet;
 use spillgate_core::time::{Duration, Instant};
 use spillgate_wire::http1::{HeadLimits, Method, RequestHead, Version};
 use spillgate_wire::proxy_protocol;
@@ -27,7 +26,7 @@ use super::lend::Lent;
 use super::request_body::{BodyRate, H1Body};
 use super::respond::{H1Responder, SendRate, Wanted};
 use super::service::{Client, Refusal, RefusalKind, Request, Service};
-use super::settings::ListenerSettings;
+use super::settings::{ListenerSettings, TrustedFrom};
 use crate::clock;
 use crate::deadline::Deadline;
 use crate::net::stream::Stream;
@@ -69,7 +68,7 @@ pub struct Shared<S> {
     /// The listener's settings.
     pub settings: ListenerSettings,
     /// Whose word is believed.
-    pub trusted_from: Vec<IpNet>,
+    pub trusted_from: TrustedFrom,
     /// What is done with requests.
     pub service: Rc<S>,
     /// Whether we are stopping.
@@ -78,10 +77,7 @@ pub struct Shared<S> {
 
 impl<S> Shared<S> {
     fn client(&self, address: Option<SocketAddr>) -> Client {
-        let trusted = address.is_some_and(|address| {
-            let ip = address.ip().to_canonical();
-            self.trusted_from.iter().any(|net| net.contains(&ip))
-        });
+        let trusted = self.trusted_from.trusts(address.map(|address| address.ip()));
         Client { address, trusted }
     }
 

@@ -3,10 +3,11 @@
 //! Checked values; every combination here is valid. Absent: defaults and ranges (the table of the
 //! binary's configuration has them; they are repeated here for readers only).
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use spillgate_core::units::ByteSize;
 
 /// Where a listener listens, or a worker is reached.
@@ -23,6 +24,25 @@ impl std::fmt::Display for Endpoint {
         match self {
             Endpoint::Tcp(address) => write!(f, "{address}"),
             Endpoint::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// Whose word of others is believed. Default: nobody's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustedFrom {
+    /// Clients with an address in one of these ranges.
+    pub networks: Vec<IpNet>,
+    /// Clients of Unix sockets, which have no address; the file's mode says who they can be.
+    pub unix: bool,
+}
+
+impl TrustedFrom {
+    /// Is this client believed? Without an address it is one of a Unix socket.
+    pub fn trusts(&self, ip: Option<IpAddr>) -> bool {
+        match ip.map(|ip| ip.to_canonical()) {
+            Some(ip) => self.networks.iter().any(|network| network.contains(&ip)),
+            None => self.unix,
         }
     }
 }

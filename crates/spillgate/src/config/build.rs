@@ -12,7 +12,7 @@ use spillgate_proxy::settings::{
     AccessLog, CommandSettings, Destination, PathMatch, PoolSettings, ReplySettings, RouteSettings,
     Settings, SpillSettings, WorkerListen, Workers,
 };
-use spillgate_runtime::http::settings::{Endpoint, HalfClose, ListenerSettings};
+use spillgate_runtime::http::settings::{Endpoint, HalfClose, ListenerSettings, TrustedFrom};
 
 use super::check::routes::pool_by_default;
 use super::raw::{Raw, Section};
@@ -25,8 +25,8 @@ pub(super) fn build(raw: &Raw, cores: u32) -> Config {
     let proxy = Settings {
         shards: top.has("shards").then(|| top.number("shards")),
         trusted_from: match top.value("trusted_from") {
-            Some(Value::Networks(networks)) => networks,
-            _ => Vec::new(),
+            Some(Value::TrustedFrom(trusted)) => trusted,
+            _ => TrustedFrom::default(),
         },
         buffer_memory_max: top.size("buffer_memory_max"),
         body_memory_max: top.size("body_memory_max"),

@@ -165,8 +165,8 @@ pub(crate) enum Kind {
     Text,
     /// Where workers listen.
     Endpoints,
-    /// Address ranges.
-    Networks,
+    /// Address ranges, and whether Unix sockets.
+    TrustedFrom,
     /// Folders.
     Folders,
     /// A program and its arguments.
@@ -189,7 +189,7 @@ impl Kind {
             Kind::Count { .. } => "whole number",
             Kind::Flag => "flag",
             Kind::Choice(_) => "word",
-            Kind::Endpoints | Kind::Networks | Kind::Folders | Kind::Command => "list of texts",
+            Kind::Endpoints | Kind::TrustedFrom | Kind::Folders | Kind::Command => "list of texts",
             Kind::Environment | Kind::Reply => "table",
             _ => "text",
         }
@@ -221,7 +221,9 @@ impl std::fmt::Display for Kind {
             Kind::ContentType => f.write_str("a media type"),
             Kind::Text => f.write_str("a text"),
             Kind::Endpoints => f.write_str("a list of \"host:port\" and \"unix:/path\""),
-            Kind::Networks => f.write_str("a list of ranges such as \"10.0.0.0/8\" or \"::1/128\""),
+            Kind::TrustedFrom => {
+                f.write_str("a list of ranges such as \"10.0.0.0/8\" or \"::1/128\", and \"unix:\"")
+            }
             Kind::Folders => f.write_str("a list of folders"),
             Kind::Command => f.write_str("a list: a program and its arguments"),
             Kind::Environment => f.write_str("a table of texts"),

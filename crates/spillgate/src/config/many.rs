@@ -2,6 +2,7 @@
 //!
 //! Every entry is looked at, so that all faults of a list are told at once.
 
+use spillgate_runtime::http::settings::TrustedFrom;
 use toml::de::DeValue;
 
 use super::key::Key;
@@ -23,9 +24,15 @@ pub(super) fn endpoints(
     filled(key, found, problems, one).map(Value::Endpoints)
 }
 
-pub(super) fn networks(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) -> Option<Value> {
-    let entries = list(key, found, problems, text::network)?;
-    Some(Value::Networks(entries.into_iter().map(|entry| entry.value).collect()))
+pub(super) fn trusted_from(
+    key: &Key,
+    found: &Found<'_>,
+    problems: &mut Vec<Problem>,
+) -> Option<Value> {
+    let entries = list(key, found, problems, text::trusted)?;
+    let unix = entries.iter().any(|entry| entry.value.is_none());
+    let networks = entries.into_iter().filter_map(|entry| entry.value).collect();
+    Some(Value::TrustedFrom(TrustedFrom { networks, unix }))
 }
 
 pub(super) fn folders(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) -> Option<Value> {

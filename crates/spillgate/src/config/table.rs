@@ -71,14 +71,16 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         place: Place::Top,
         name: "trusted_from",
-        kind: Kind::Networks,
+        kind: Kind::TrustedFrom,
         preset: Preset::Is("[]"),
         live: false,
         line: "whose forwarded and steering headers are believed",
         text: "Requests from these addresses may tell us the client's address, and their PROXY \
                protocol header is read where a listener asks for one. From anyone else such \
-               headers are removed. A single address stands for itself. Name the load balancers \
-               in front of Spillgate here, never the internet.",
+               headers are removed. A single address stands for itself, and `unix:` for the \
+               clients of every Unix socket, which have no address: set the mode of the \
+               socket's folder so that only the proxy in front can reach it. Name the load \
+               balancers in front of Spillgate here, never the internet.",
         since: "0.1.0",
     },
     Key {

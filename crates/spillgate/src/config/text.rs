@@ -134,8 +134,20 @@ pub(super) fn path(text: &str) -> Result<PathBuf, Fault> {
     Ok(PathBuf::from(text))
 }
 
+/// Reads who is trusted: an address range; none: `unix:`, the clients of every Unix socket.
+pub(super) fn trusted(text: &str) -> Result<Option<IpNet>, Fault> {
+    match text.strip_prefix("unix:") {
+        Some("") => Ok(None),
+        Some(_) => {
+            let what = "clients of a Unix socket are trusted on every such listener, or on none";
+            Err(Fault::with_mend(what, "unix:"))
+        }
+        None => network(text).map(Some),
+    }
+}
+
 /// Reads an address range, or a single address as the range that holds it alone.
-pub(super) fn network(text: &str) -> Result<IpNet, Fault> {
+fn network(text: &str) -> Result<IpNet, Fault> {
     if let Ok(ip) = text.parse::<IpAddr>() {
         return Ok(IpNet::from(ip));
     }
@@ -144,7 +156,7 @@ pub(super) fn network(text: &str) -> Result<IpNet, Fault> {
         return Err(Fault::new(if prefix_wrong {
             "the number after `/` must be 0 to 32, for IPv6 0 to 128"
         } else {
-            "not an address range such as 10.0.0.0/8 or fd00::/8"
+            "not an address range such as 10.0.0.0/8 or fd00::/8, nor `unix:`"
         }));
     };
     if net.addr() != net.network() {
@@ -305,6 +317,9 @@ mod tests {
 
     #[test]
     fn ranges_have_no_bits_beyond_their_prefix() {
+        assert_eq!(trusted("unix:").expect("valid"), None);
+        assert_eq!(trusted("fd00::/8").expect("valid"), network("fd00::/8").ok());
+        assert_eq!(mend(trusted("unix:/run/a.sock")).as_deref(), Some("unix:"));
         assert_eq!(network("10.1.2.3").expect("valid").to_string(), "10.1.2.3/32");
         assert_eq!(network("fd00::/8").expect("valid").to_string(), "fd00::/8");
         assert_eq!(mend(network("10.1.2.3/8")).as_deref(), Some("10.0.0.0/8"));

@@ -6,9 +6,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ipnet::IpNet;
 use spillgate_core::units::{ByteSize, Ratio};
-use spillgate_runtime::http::settings::Endpoint;
+use spillgate_runtime::http::settings::{Endpoint, TrustedFrom};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -34,7 +33,7 @@ pub(super) enum Value {
     Path(PathBuf),
     Endpoint(Endpoint),
     Endpoints(Vec<At<Endpoint>>),
-    Networks(Vec<IpNet>),
+    TrustedFrom(TrustedFrom),
     Folders(Vec<At<PathBuf>>),
     Command(Vec<String>),
     Environment(Vec<(String, String)>),
@@ -101,7 +100,7 @@ pub(super) type Found<'a> = Spanned<DeValue<'a>>;
 pub(super) fn read(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) -> Option<Value> {
     let result = match key.kind {
         Kind::Endpoints => return many::endpoints(key, found, problems),
-        Kind::Networks => return many::networks(key, found, problems),
+        Kind::TrustedFrom => return many::trusted_from(key, found, problems),
         Kind::Folders => return many::folders(key, found, problems),
         Kind::Command => return many::command(key, found, problems),
         Kind::Environment => return many::environment(key, found, problems),

@@ -35,6 +35,37 @@ fn a_unix_socket_serves_on_both_sides() {
 }
 
 #[test]
+fn a_client_of_a_unix_socket_is_believed_where_told_so() {
+    let folder = TempDir::new().expect("a folder can be made");
+    let [plain, proxied] = ["plain.sock", "proxied.sock"].map(|name| folder.path().join(name));
+    let listeners = format!(
+        "[listener.plain]\naddress = \"unix:{}\"\n\
+         [listener.proxied]\naddress = \"unix:{}\"\nproxy_protocol = true",
+        plain.display(),
+        proxied.display()
+    );
+    let (echo, spillgate) =
+        Echo::behind(|config| config.top("trusted_from = [\"unix:\"]").section(&listeners));
+    let telling = |path: &str| {
+        format!("GET {path} HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 192.0.2.7\r\n\r\n")
+    };
+    let mut balancer = Link::connect_unix(&plain).expect("somebody listens");
+    assert_eq!(balancer.ask(telling("/plain")).status(), 200);
+    assert_eq!(spillgate.record("/plain")["client"], "192.0.2.7");
+    // The header names a client with an address, whose word is not believed.
+    let mut balancer = Link::connect_unix(&proxied).expect("somebody listens");
+    balancer.send("PROXY TCP4 192.0.2.9 192.0.2.1 1234 80\r\n");
+    assert_eq!(balancer.ask(telling("/proxied")).status(), 200);
+    assert_eq!(spillgate.record("/proxied")["client"], "192.0.2.9");
+    // Nor is that of a client of the other listener, on TCP.
+    assert_eq!(spillgate.ask(telling("/tcp")).status(), 200);
+    assert_eq!(spillgate.record("/tcp")["client"], "127.0.0.1");
+    let seen = echo.seen();
+    let told: Vec<_> = seen.iter().filter_map(|seen| seen.get("x-forwarded-for")).collect();
+    assert_eq!(told, ["192.0.2.7, unknown", "192.0.2.9", "127.0.0.1"]);
+}
+
+#[test]
 fn a_socket_left_over_is_replaced_and_one_in_use_is_not() {
     let folder = TempDir::new().expect("a folder can be made");
     let socket = folder.path().join("listener.sock");

@@ -75,9 +75,9 @@ fn required(raw: &Raw, problems: &mut Vec<Problem>) {
 
 /// A PROXY protocol header that is believed from nobody closes every connection.
 fn proxy_protocol(raw: &Raw, problems: &mut Vec<Problem>) {
-    let trusted = match raw.top.value("trusted_from") {
-        Some(Value::Networks(networks)) => !networks.is_empty(),
-        _ => true,
+    let (networks, unix) = match raw.top.value("trusted_from") {
+        Some(Value::TrustedFrom(trusted)) => (!trusted.networks.is_empty(), trusted.unix),
+        _ => (true, true),
     };
     for listener in &raw.listeners {
         let Some((true, span)) = given(listener, "proxy_protocol", Value::as_flag) else {
@@ -85,13 +85,14 @@ fn proxy_protocol(raw: &Raw, problems: &mut Vec<Problem>) {
         };
         let believed_from_nobody = "believed from nobody, so each connection would be closed";
         match given(listener, "address", Value::as_endpoint) {
+            Some((Endpoint::Unix(_), _)) if unix => {}
             Some((Endpoint::Unix(_), address_at)) => problems.push(
-                Problem::error("`proxy_protocol` needs clients with an address")
+                Problem::error("`proxy_protocol` needs `trusted_from`")
                     .at(span, believed_from_nobody)
-                    .at(address_at, "clients of a Unix socket have none")
-                    .mend("remove it, or listen on an IP address"),
+                    .at(address_at, "clients of a Unix socket have no address")
+                    .mend("trust the clients of Unix sockets: trusted_from = [\"unix:\"]"),
             ),
-            _ if !trusted => problems.push(
+            _ if !networks => problems.push(
                 Problem::error("`proxy_protocol` needs `trusted_from`")
                     .at(span, believed_from_nobody)
                     .mend("name the load balancers at the top: trusted_from = [\"10.0.0.0/8\"]"),

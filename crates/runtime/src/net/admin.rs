@@ -3,22 +3,22 @@
 //! The page's router lives in the binary and speaks to streams of the engine; this file is what it
 //! gets them from. Absent: HTTP, routes, who may ask what.
 //!
-//! Invariant: at most `CONNECTIONS_MAX` connections are open, and none of them waits for its client
-//! for longer than the limits below, so nobody can keep the page from the operator for long.
+//! Invariant: at most `CONNECTIONS_MAX` connections are open, none of them waits for its client for
+//! longer than the limits below, and the stillest one is closed where a new one needs its place, so
+//! nobody can keep the page from the operator.
 
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use spillgate_core::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Sleep, sleep};
 
 use super::control_socket;
+use super::places::{Place, Places};
 use crate::clock;
 use crate::events;
 use crate::http::settings::Endpoint;
@@ -38,7 +38,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 pub struct AdminListener {
     socket: Socket,
     address: Endpoint,
-    places: Arc<Semaphore>,
+    places: Places,
 }
 
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl AdminListener {
                 (Socket::Unix(listener), address.clone())
             }
         };
-        Ok(AdminListener { socket, address, places: Arc::new(Semaphore::new(CONNECTIONS_MAX)) })
+        Ok(AdminListener { socket, address, places: Places::new(CONNECTIONS_MAX) })
     }
 
     /// Where it listens; the port is the one that the system chose.
@@ -72,13 +72,12 @@ impl AdminListener {
         &self.address
     }
 
-    /// The next connection. Waits while there are too many, and over errors.
+    /// The next connection. Where there are too many, the stillest one makes room for it. Waits
+    /// over errors.
     pub async fn accept(&mut self) -> AdminStream {
-        let places = Arc::clone(&self.places);
-        let place = places.acquire_owned().await.expect("the semaphore is never closed");
         loop {
             match self.socket.accept().await {
-                Ok(inner) => return AdminStream::new(inner, place),
+                Ok(inner) => return AdminStream::new(inner, self.places.take().await),
                 Err(error) => {
                     events::warn("admin", format_args!("cannot accept a connection: {error}"));
                     sleep(ACCEPT_PAUSE).await;
@@ -102,14 +101,15 @@ impl Socket {
     }
 }
 
-/// A connection to the admin page. Ends itself with `TimedOut` when its client stands still.
+/// A connection to the admin page. Ends itself with `TimedOut` when its client stands still for too
+/// long, or for longer than others where one more client comes.
 #[derive(Debug)]
 pub struct AdminStream {
     inner: Inner,
     /// When it ends unless something moves.
     limit: Pin<Box<Sleep>>,
     end: Instant,
-    _place: OwnedSemaphorePermit,
+    place: Place,
 }
 
 #[derive(Debug)]
@@ -119,19 +119,16 @@ enum Inner {
 }
 
 impl AdminStream {
-    fn new(inner: Inner, place: OwnedSemaphorePermit) -> Self {
+    fn new(inner: Inner, place: Place) -> Self {
         let limit = Box::pin(sleep(STILL_MAX));
-        AdminStream { inner, limit, end: clock::now() + LIFE_MAX, _place: place }
+        AdminStream { inner, limit, end: clock::now() + LIFE_MAX, place }
     }
 
     /// Something moved: the wait begins anew, within the life of the connection.
     fn moved(&mut self) {
+        self.place.moved();
         let left = self.end.since(clock::now());
         self.limit.set(sleep(left.min(STILL_MAX)));
-    }
-
-    fn poll_limit(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        self.limit.as_mut().poll(cx).map(|()| io::ErrorKind::TimedOut.into())
     }
 
     /// A byte or two have moved, or it is too late to wait for any.
@@ -144,8 +141,12 @@ impl AdminStream {
             self.moved();
             return polled;
         }
-        let error = ready!(self.poll_limit(cx));
-        Poll::Ready(Err(error))
+        // Both are asked, so that either wakes the task.
+        let (late, wanted) = (self.limit.as_mut().poll(cx), self.place.poll_wanted(cx));
+        match late.is_ready() || wanted.is_ready() {
+            true => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            false => Poll::Pending,
+        }
     }
 }
 
@@ -236,8 +237,8 @@ mod tests {
         let mut listener = AdminListener::bind(&local()).await.expect("a free port");
         let _client = connect(&listener).await;
         let stream = listener.accept().await;
-        assert_eq!(listener.places.available_permits(), CONNECTIONS_MAX - 1);
+        assert_eq!(listener.places.free(), CONNECTIONS_MAX - 1);
         drop(stream);
-        assert_eq!(listener.places.available_permits(), CONNECTIONS_MAX);
+        assert_eq!(listener.places.free(), CONNECTIONS_MAX);
     }
 }

@@ -4,23 +4,24 @@
 //! all. Absent: what the lines mean (the binary knows) and the asking side, which needs no engine.
 //!
 //! Invariants: at most `CONNECTIONS_MAX` conversations run, a line is at most `LINE_MAX` long, and
-//! nobody can hold a conversation open without sending its line or taking its answers.
+//! nobody can hold a conversation open without sending its line or taking its answers. Where all
+//! are taken, one that has not sent its line is closed for one that comes.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use socket2::{Domain, SockAddr, Socket, Type};
 use spillgate_core::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{sleep, timeout};
 
+use super::places::{Place, Places};
 use crate::events;
 
 /// Conversations at once.
@@ -71,10 +72,8 @@ impl ControlSocket {
         F: Future<Output = ()> + Send + 'static,
     {
         let listener = UnixListener::from_std(self.listener.try_clone()?)?;
-        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        let mut places = Places::new(CONNECTIONS_MAX);
         loop {
-            let place = Arc::clone(&places).acquire_owned().await;
-            let place = place.expect("the semaphore is never closed");
             let stream = match listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
@@ -83,6 +82,7 @@ impl ControlSocket {
                     continue;
                 }
             };
+            let place = places.take().await;
             let answer = answer.clone();
             tokio::spawn(async move {
                 if let Some((line, answers)) = command(stream, place).await {
@@ -120,15 +120,19 @@ impl Answers {
     }
 }
 
-/// The command line, if one comes whole and in time.
-async fn command(stream: UnixStream, place: OwnedSemaphorePermit) -> Option<(String, Answers)> {
+/// The command line, if one comes whole, in time, and before somebody else wants the place.
+async fn command(stream: UnixStream, mut place: Place) -> Option<(String, Answers)> {
     let (read, write) = stream.into_split();
     let mut reader = BufReader::new(read.take(LINE_MAX));
     let mut line = String::new();
-    timeout(STILL_MAX, reader.read_line(&mut line)).await.ok()?.ok()?;
+    tokio::select! {
+        biased;
+        read = timeout(STILL_MAX, reader.read_line(&mut line)) => read.ok()?.ok()?,
+        () = poll_fn(|cx| place.poll_wanted(cx)) => return None,
+    };
     let line = line.strip_suffix('\n')?.to_owned();
     let read = reader.into_inner().into_inner();
-    Some((line, Answers { write, read, _place: place }))
+    Some((line, Answers { write, read, _place: place.keep() }))
 }
 
 /// A listening Unix socket, mode 600, non-blocking.

@@ -5,5 +5,6 @@
 
 pub mod admin;
 pub mod control_socket;
+mod places;
 pub mod listen;
 pub mod stream;

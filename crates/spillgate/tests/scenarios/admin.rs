@@ -161,6 +161,24 @@ fn a_fixed_reply_is_given_while_every_worker_is_stuck() {
 }
 
 #[test]
+fn silent_connections_keep_nobody_from_the_admin_side() {
+    let (_echo, spillgate) = Echo::behind(|config| config);
+    let silent = |socket: &str, count: usize| -> Vec<Link> {
+        let path = spillgate.folder().join(socket);
+        let connect = || until("somebody listens", || Link::connect_unix(&path));
+        (0..count).map(|_| connect()).collect()
+    };
+    let (mut page, mut control) = (silent("admin.sock", 80), silent("control.sock", 40));
+    assert_eq!(spillgate.page("/ready").status(), 200);
+    assert!(spillgate.ctl(&["status"]).status.success());
+    // The oldest made room, and no more of them than had to.
+    for silent in [&mut page, &mut control] {
+        silent[0].expect_end();
+        silent.last_mut().expect("there are some").expect_open();
+    }
+}
+
+#[test]
 fn commands_tell_and_refuse() {
     let (_worker, spillgate, _clients) = busy();
     let status = spillgate.ctl(&["status"]);

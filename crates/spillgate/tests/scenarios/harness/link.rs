@@ -300,6 +300,14 @@ impl Link {
         assert!(self.unread.is_empty() && silent, "not silent: {peeked:?}, {}", self.shown());
     }
 
+    /// Nothing has come so far, not even an end. Looks, and does not wait.
+    #[track_caller]
+    pub(crate) fn expect_open(&mut self) {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let peeked = rustix::net::recv(&self.socket, &mut [0u8; 1], flags);
+        assert!(matches!(peeked, Err(Errno::AGAIN)), "not open: {peeked:?}");
+    }
+
     /// Read for so long; true where neither bytes nor an end came. This is how a client is slow.
     pub(crate) fn is_quiet_for(&mut self, time: Duration) -> bool {
         let limit = |time| {

@@ -21,6 +21,7 @@ use tokio::sync::mpsc::Sender;
 use tokio::task::JoinHandle;
 
 use super::ProcessEvent;
+use super::address::clear_stale_socket;
 use super::group::Group;
 use super::notify::{Notice, Notifications, NotifySocket};
 use super::output::{Stream, WorkerOutput, relay};
@@ -68,7 +69,7 @@ pub(super) async fn watch(
         watch_descriptor(exit, Interest::READABLE).and_then(|exit| Ok((exit, notify.listen()?)));
     match watched {
         Ok((exit, notices)) => {
-            let connect = ready::by_connect(id, endpoint, group.clone(), events.clone());
+            let connect = ready::by_connect(id, endpoint.clone(), group.clone(), events.clone());
             let news = News { id, group: &group, events: &events };
             news.until_end(&exit, &notices, connect).await;
         }
@@ -77,6 +78,10 @@ pub(super) async fn watch(
     }
     let exit = reap(process, group).await;
     living.remove(id);
+    if let Endpoint::Unix(path) = &endpoint {
+        // A process that was killed leaves its socket. What cannot be removed stays.
+        let _ = clear_stale_socket(path);
+    }
     wait_for_last_words(lines).await;
     tell(&events, ProcessEvent::Exited { id, exit }).await;
 }

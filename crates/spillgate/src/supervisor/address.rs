@@ -30,8 +30,8 @@ enum Plan {
     FreePort,
     /// Two ports for each worker, from this one on.
     Ports { base: u16 },
-    /// Two sockets for each worker, with names that begin like this.
-    Sockets { folder: PathBuf, pool: String },
+    /// Two sockets for each worker, with names that begin like this; whether we made the folder.
+    Sockets { folder: PathBuf, pool: String, made: bool },
 }
 
 impl Addresses {
@@ -41,8 +41,9 @@ impl Addresses {
             WorkerListen::Port { base: 0 } => Plan::FreePort,
             WorkerListen::Port { base } => Plan::Ports { base: *base },
             WorkerListen::Socket { folder } => {
+                let made = !folder.exists();
                 make_folder(folder)?;
-                Plan::Sockets { folder: folder.clone(), pool: file_name(pool) }
+                Plan::Sockets { folder: folder.clone(), pool: file_name(pool), made }
             }
         };
         let addresses = Addresses { plan, given: BTreeMap::new() };
@@ -55,7 +56,7 @@ impl Addresses {
         match &self.plan {
             Plan::FreePort => Ok(()),
             Plan::Ports { base } => port(*base, workers.saturating_sub(1), Side::B).map(drop),
-            Plan::Sockets { folder, pool } => {
+            Plan::Sockets { folder, pool, .. } => {
                 let path = socket(folder, pool, workers, Side::B);
                 if path.as_os_str().len() <= SOCKET_PATH_LEN_MAX {
                     return Ok(());
@@ -74,7 +75,9 @@ impl Addresses {
         let endpoint = match &self.plan {
             Plan::FreePort => at_port(free_port(&self.ports())?),
             Plan::Ports { base } => at_port(port(*base, worker, side)?),
-            Plan::Sockets { folder, pool } => Endpoint::Unix(socket(folder, pool, worker, side)),
+            Plan::Sockets { folder, pool, .. } => {
+                Endpoint::Unix(socket(folder, pool, worker, side))
+            }
         };
         self.given.insert(process, endpoint.clone());
         Ok(endpoint)
@@ -87,6 +90,14 @@ impl Addresses {
 
     pub(super) fn take_back(&mut self, process: ProcessId) {
         self.given.remove(&process);
+    }
+
+    /// The pool has stopped: a folder that was made for it goes, unless something else is in it.
+    pub(super) fn clear(&self) {
+        if let Plan::Sockets { folder, made: true, .. } = &self.plan {
+            // The sockets in it went with their processes. What others put there is theirs.
+            let _ = std::fs::remove_dir(folder);
+        }
     }
 
     fn ports(&self) -> Vec<u16> {
@@ -178,6 +189,16 @@ mod tests {
         let mut addresses = Addresses::new("../a b", &listen, 1).expect("it can be made");
         let given = addresses.give(process(0, 1), Side::B).expect("it is a path");
         assert_eq!(given, Endpoint::Unix(inner.join("___a_b-0-b.sock")));
+
+        std::fs::write(inner.join("theirs"), "").expect("it can be written");
+        addresses.clear();
+        assert!(inner.exists(), "it holds something of somebody else's");
+        std::fs::remove_file(inner.join("theirs")).expect("it is there");
+        let second = Addresses::new("other", &listen, 1).expect("it is there");
+        second.clear();
+        assert!(inner.exists(), "who found it leaves it");
+        addresses.clear();
+        assert!(!inner.exists(), "who made it takes it away");
 
         let error = Addresses::new(&"x".repeat(100), &listen, 1).expect_err("too long");
         assert!(error.to_string().contains("too long"), "{error}");

@@ -261,6 +261,7 @@ impl Shell {
         let flush = self.control.spawn_blocking(move || output.flush(FLUSH_TIME_MAX));
         // A reader that is stuck costs lines, not the stop.
         let _ = flush.await;
+        self.addresses.clear();
         self.fail_restarts(RestartError::Stopping);
         answer_all(&mut self.stops, left);
     }

@@ -303,6 +303,7 @@ fn workers_end_with_a_spillgate_that_stops_but_not_before_their_exchanges() {
     for pid in pids.into_iter().filter_map(Pid::from_raw) {
         assert!(is_gone(pid), "{pid:?} runs on");
     }
+    assert!(!program.sockets().exists(), "their sockets and the folder of those are gone, too");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Workers as real processes that Spillgate starts: a small program for Python.
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
@@ -25,8 +26,12 @@ impl Program {
 
     /// A pool of so many of them, on Unix sockets.
     pub(crate) fn config(&self, workers: usize) -> Config {
-        self.config_on_ports(workers)
-            .pool(&format!("socket_dir = {:?}", self.folder.path().join("sockets")))
+        self.config_on_ports(workers).pool(&format!("socket_dir = {:?}", self.sockets()))
+    }
+
+    /// The folder of their sockets.
+    pub(crate) fn sockets(&self) -> PathBuf {
+        self.folder.path().join("sockets")
     }
 
     /// The program and its arguments.

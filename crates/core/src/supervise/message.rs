@@ -202,8 +202,11 @@ pub enum StallReason {
 /// Why a rolling restart ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestartError {
-    /// The next process ended before it could take over, or could not be made.
+    /// The next process ended before it could take over, or could not be made; the one before it
+    /// serves on.
     Ended,
+    /// The same, and no process of the worker serves: there was none before, or it is ending.
+    EndedAlone,
     /// The next process was not ready within `ready_time_max`.
     ReadyLate,
     /// The next process stood still or left just after it had become ready.

@@ -154,9 +154,14 @@ impl Supervisor {
         self.roll = None;
         self.roll_again = false;
         let worker = self.workers[index].id;
+        let serves = self.workers[index].main_is_ready();
+        let error = match error {
+            RestartError::Ended if !serves => RestartError::EndedAlone,
+            error => error,
+        };
         self.push(Output::Event(Event::RestartFailed { worker, error }));
         self.end(index, Role::Next, Ending::asked(self.settings.stop_time_max), now);
-        if self.workers[index].main_is_ready() {
+        if serves {
             self.tell(index, Change::Ready);
         }
     }

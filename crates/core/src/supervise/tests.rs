@@ -340,7 +340,7 @@ fn a_crash_during_a_restart_waits_for_the_next_process() {
     );
     check_restart(
         "105 exited 0.1 1 -> Down 0, [ended 0.1]
-         110 exited 0.2 1 -> [ended 0.2], [failed 0 Ended]
+         110 exited 0.2 1 -> [ended 0.2], [failed 0 EndedAlone]
          130 tick         -> spawn 0.3 A",
     );
 }
@@ -353,7 +353,7 @@ fn a_restart_starts_a_worker_that_waits_and_takes_its_end_as_a_failure() {
          1 restart      -> [restart], spawn 0.2 B
     ";
     check(1, &format!("{down} 2 ready 0.2 -> [up 0.2 1], endpoint 0.2, Ready 0, [restarted]"));
-    check(1, &format!("{down} 2 exited 0.2 1 -> [ended 0.2 again 20], [failed 0 Ended]"));
+    check(1, &format!("{down} 2 exited 0.2 1 -> [ended 0.2 again 20], [failed 0 EndedAlone]"));
 }
 
 #[test]

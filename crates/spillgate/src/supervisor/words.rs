@@ -102,6 +102,7 @@ impl Display for Ending {
 pub(crate) fn reason(error: RestartError) -> &'static str {
     match error {
         RestartError::Ended => "the next process ended, the one before it serves on",
+        RestartError::EndedAlone => "the new process ended, and no other one serves this worker",
         RestartError::ReadyLate => "the next process was not ready in time",
         RestartError::Stalled => "the next process stood still or left at once",
         RestartError::Stopping => "the pool is stopping",

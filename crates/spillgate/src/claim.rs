@@ -45,14 +45,15 @@ impl AdminSockets {
 
 /// Why the address of `key` cannot be listened on, and what can be done about it.
 pub(crate) fn refused(key: &str, address: &Endpoint, error: &io::Error) -> anyhow::Error {
+    let option = option_of(key);
     let mend = match (error.kind(), address) {
         (ErrorKind::AddrInUse, Endpoint::Tcp(tcp)) => match listener_of(*tcp) {
-            Some(owner) => format!("{owner} has it: stop that, or choose another address"),
-            None => "choose another address".to_owned(),
+            Some(owner) => format!("{owner} has it: stop that, or choose another address{option}"),
+            None => format!("choose another address{option}"),
         },
-        (ErrorKind::AddrInUse, Endpoint::Unix(_)) => "choose another path".to_owned(),
+        (ErrorKind::AddrInUse, Endpoint::Unix(_)) => format!("choose another path{option}"),
         (ErrorKind::AddrNotAvailable, _) => {
-            "no interface of this machine has it: choose another address".to_owned()
+            format!("no interface of this machine has it: choose another address{option}")
         }
         (ErrorKind::PermissionDenied, Endpoint::Tcp(_)) => {
             "ports below 1024 need the capability CAP_NET_BIND_SERVICE".to_owned()
@@ -64,4 +65,14 @@ pub(crate) fn refused(key: &str, address: &Endpoint, error: &io::Error) -> anyho
         _ => return anyhow::anyhow!("{key}: cannot listen on {address}: {error}"),
     };
     anyhow::anyhow!("{key}: cannot listen on {address}: {error}; {mend}")
+}
+
+/// How `spillgate run` is told another one, in brackets.
+fn option_of(key: &str) -> &'static str {
+    match key {
+        "listener.main.address" => " (with `run`: --listen)",
+        "admin.address" => " (with `run`: --admin)",
+        "admin.control" => " (with `run`: --control)",
+        _ => "",
+    }
 }

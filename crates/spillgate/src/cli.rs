@@ -68,7 +68,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "ADDR", value_parser = parse_admin)]
     pub(crate) admin: Option<AdminAddress>,
     /// Unix socket for `spillgate ctl` [default: as of `ctl --socket`]
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_parser = parse_socket)]
     pub(crate) control: Option<PathBuf>,
     /// The program that is the worker, and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
@@ -88,7 +88,7 @@ pub(crate) struct FileArgs {
 pub(crate) struct CtlArgs {
     /// The command socket: `control` of `[admin]` [default: /run/spillgate.sock for root, else
     /// /tmp/spillgate-UID.sock]
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_parser = parse_socket)]
     pub(crate) socket: Option<PathBuf>,
     /// The command.
     #[command(subcommand)]
@@ -161,6 +161,10 @@ fn parse_admin(text: &str) -> Result<AdminAddress, String> {
     }
 }
 
+fn parse_socket(text: &str) -> Result<PathBuf, String> {
+    config::socket_file(text).map_err(|fault| fault.to_string())
+}
+
 fn parse_endpoint(text: &str) -> Result<Endpoint, String> {
     config::endpoint(text, Role::Listen).map_err(|fault| fault.to_string())
 }
@@ -190,6 +194,18 @@ mod tests {
         let words = ["spillgate", "run", "--listen", ":80", "--", "x"];
         let error = Cli::try_parse_from(words).expect_err("the host is missing").to_string();
         assert!(error.contains("write 0.0.0.0:80"), "{error}");
+    }
+
+    #[test]
+    fn a_socket_that_cannot_be_is_refused() {
+        let long = format!("/{}", "x".repeat(107));
+        for words in [
+            &["spillgate", "ctl", "--socket", &long, "status"][..],
+            &["spillgate", "run", "--control", &long, "--", "x"],
+        ] {
+            let error = Cli::try_parse_from(words).expect_err("it is too long").to_string();
+            assert!(error.contains("108 bytes long; the system takes 107 at most"), "{error}");
+        }
     }
 
     #[test]

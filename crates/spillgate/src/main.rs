@@ -33,7 +33,9 @@ fn main() -> ExitCode {
     match cli::Cli::parse().command {
         cli::Command::Check(args) => check::run(&args.config),
         cli::Command::Serve(args) => serve(&args.config),
-        cli::Command::Run(args) => started(run::run(config::for_command(args, config::cores()))),
+        cli::Command::Run(args) => {
+            started(config::for_command(args, config::cores()).and_then(run::run))
+        }
         cli::Command::Ctl(args) => started(ctl::run(args)),
         cli::Command::Demo(args) => started(demo::run(&args)),
         cli::Command::DemoWorker => started(demo::worker::run()),

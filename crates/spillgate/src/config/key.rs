@@ -151,6 +151,8 @@ pub(crate) enum Kind {
     AddressOrOff,
     /// A file or folder.
     Path,
+    /// The file of a Unix socket.
+    SocketFile,
     /// Where access records go.
     Log,
     /// The host of a request.
@@ -214,6 +216,7 @@ impl std::fmt::Display for Kind {
             Kind::Address => f.write_str("\"host:port\" or \"unix:/path\""),
             Kind::AddressOrOff => f.write_str("\"host:port\", \"unix:/path\" or \"off\""),
             Kind::Path => f.write_str("a path"),
+            Kind::SocketFile => f.write_str("a path of at most 107 bytes"),
             Kind::Log => f.write_str("\"stdout\", \"off\" or the path of a file"),
             Kind::Host => f.write_str("a host name or address without port"),
             Kind::UrlPath => f.write_str("a path that begins with `/`"),

@@ -24,6 +24,7 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
+use spillgate_core::units::ByteSize;
 use spillgate_proxy::settings::Settings;
 use spillgate_runtime::http::settings::Endpoint;
 
@@ -34,7 +35,7 @@ use self::value::Value;
 use crate::cli::{AdminAddress, RunArgs};
 
 pub(crate) use self::problem::Problems;
-pub(crate) use self::text::{Role, endpoint};
+pub(crate) use self::text::{Role, endpoint, socket_file};
 
 /// Largest file that is read, in bytes.
 const FILE_SIZE_MAX: u64 = 1 << 20;
@@ -102,7 +103,10 @@ fn read_file(path: &Path) -> Result<Vec<u8>, Problem> {
     let mut bytes = Vec::new();
     file.take(FILE_SIZE_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > FILE_SIZE_MAX {
-        return Err(Problem::error(format!("the file is larger than {FILE_SIZE_MAX} bytes")));
+        return Err(Problem::error(format!(
+            "the file is larger than {}",
+            ByteSize::from_bytes(FILE_SIZE_MAX)
+        )));
     }
     Ok(bytes)
 }
@@ -123,8 +127,14 @@ pub(crate) fn check_text(name: &str, text: &str) -> Outcome {
 /// The configuration of `spillgate run`: one pool `app` of workers that we start, all requests to
 /// it, and the admin page at its default address unless `args` say otherwise. Without a number of
 /// workers: one for each of `cores`.
-pub(crate) fn for_command(args: RunArgs, cores: u32) -> Config {
+///
+/// Errors: the program is not on this machine. In a file that is a warning, since the program may
+/// come later; who types a command waits for it.
+pub(crate) fn for_command(args: RunArgs, cores: u32) -> anyhow::Result<Config> {
     let RunArgs { workers, listen, admin, control, worker: command } = args;
+    if let Some(missing) = check::program::missing(&command[0], None) {
+        anyhow::bail!("cannot start workers: {missing}");
+    }
     let listen = listen.unwrap_or(Endpoint::Tcp(([127, 0, 0, 1], 8080).into()));
     let workers = u64::from(workers.unwrap_or(cores).max(1));
     let mut page = Section::empty(Place::Admin, "");
@@ -150,7 +160,7 @@ pub(crate) fn for_command(args: RunArgs, cores: u32) -> Config {
         admin: Some(page),
         lost: false,
     };
-    build::build(&raw, cores)
+    Ok(build::build(&raw, cores))
 }
 
 /// Cores that this process may use; the default of `workers`.

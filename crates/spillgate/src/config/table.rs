@@ -862,7 +862,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         place: Place::Admin,
         name: "control",
-        kind: Kind::Path,
+        kind: Kind::SocketFile,
         preset: Preset::Derived("`/run/spillgate.sock` for root, else `/tmp/spillgate-UID.sock`"),
         live: false,
         line: "Unix socket for the commands of `spillgate ctl`",

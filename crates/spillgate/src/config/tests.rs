@@ -118,9 +118,9 @@ fn a_command_alone_is_a_configuration() {
         listen: None,
         admin: None,
         control: None,
-        worker: vec!["node".into(), "server.js".into()],
+        worker: vec!["sh".into(), "server.sh".into()],
     };
-    let config = for_command(args.clone(), 3);
+    let config = for_command(args.clone(), 3).expect("every system has a shell");
     let settings = &config.proxy;
     assert_eq!(settings.listeners[0].address.to_string(), "127.0.0.1:8080");
     let spillgate_proxy::settings::Workers::Command(command) = &settings.pools[0].workers else {
@@ -134,8 +134,13 @@ fn a_command_alone_is_a_configuration() {
 
     let quiet =
         RunArgs { admin: Some(AdminAddress::Off), control: Some("/run/other.sock".into()), ..args };
-    let admin = for_command(quiet, 3).admin.expect("commands are taken all the same");
+    let config = for_command(quiet.clone(), 3).expect("it still has one");
+    let admin = config.admin.expect("commands are taken all the same");
     assert_eq!((admin.address, admin.control), (None, "/run/other.sock".into()));
+
+    let nobody = RunArgs { worker: vec!["./nowhere.js".into()], ..quiet };
+    let error = for_command(nobody, 3).expect_err("it is told at once").to_string();
+    assert_eq!(error, "cannot start workers: there is no ./nowhere.js");
 }
 
 #[test]

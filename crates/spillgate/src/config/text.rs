@@ -114,6 +114,11 @@ fn socket_path(text: &str) -> Result<PathBuf, Fault> {
         let mend = format!("unix:/run/{}", if tail.is_empty() { "app.sock" } else { tail });
         return Err(Fault::with_mend("the path must begin with `/`", mend));
     }
+    socket_file(text)
+}
+
+/// Reads the path of the socket of the commands, which may begin anywhere.
+pub(crate) fn socket_file(text: &str) -> Result<PathBuf, Fault> {
     if text.len() > SOCKET_PATH_MAX {
         return Err(Fault::new(format!(
             "{} bytes long; the system takes {SOCKET_PATH_MAX} at most",

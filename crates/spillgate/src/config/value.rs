@@ -136,6 +136,7 @@ fn one_text(kind: Kind, text: &str) -> Result<Value, Fault> {
         Kind::Address | Kind::AddressOrOff => {
             text::endpoint(text, Role::Listen).map(Value::Endpoint)
         }
+        Kind::SocketFile => text::socket_file(text).map(Value::Path),
         Kind::Path | Kind::Log => text::path(text).map(Value::Path),
         Kind::Host => text::host(text).map(Value::Text),
         Kind::UrlPath => text::url_path(text).map(Value::Text),

@@ -13,6 +13,7 @@ use spillgate_proxy::settings::CommandSettings;
 use spillgate_runtime::clock;
 use spillgate_runtime::drive::{ControlHandle, Receiver, oneshot, select, sleep_until};
 use spillgate_runtime::events::warn;
+use spillgate_runtime::http::settings::Endpoint;
 use spillgate_runtime::process::{ProcessEvent, Processes, Spec, WorkerOutput};
 
 use super::address::Addresses;
@@ -144,6 +145,18 @@ impl Shell {
         }
     }
 
+    /// The usual mistake of a first start: a program that listens where it always did.
+    fn say_where(&self, id: ProcessId) {
+        let name = self.name(id);
+        let (variable, endpoint) = match self.addresses.of(id) {
+            Some(endpoint @ Endpoint::Tcp(_)) => ("PORT", endpoint),
+            Some(endpoint @ Endpoint::Unix(_)) => ("SPILLGATE_SOCKET", endpoint),
+            None => return,
+        };
+        let told = format_args!("{name}: it was told by {variable} to listen on {endpoint}");
+        warn("supervisor", told);
+    }
+
     fn hear_what_was_seen(&mut self) -> Flow {
         let Seen { stalled, reached } = self.shared.take_seen();
         let reached =
@@ -242,6 +255,7 @@ impl Shell {
     fn note(&mut self, event: &Event) {
         words::log(&self.pool, event);
         match event {
+            Event::ReadyLate(id) => self.say_where(*id),
             Event::Ended { process, .. } => self.addresses.take_back(*process),
             Event::RestartBegan => self.restarts.running.append(&mut self.restarts.next),
             Event::RestartDone => answer_all(&mut self.restarts.running, Ok(())),

@@ -14,12 +14,14 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// Runs the program within `folder`, so that messages name files without their folder.
+/// Runs the program within `folder`, so that messages name files without their folder. It finds no
+/// programs but those that are in the tree.
 fn spillgate(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_spillgate"))
         .args(arguments)
         .current_dir(folder)
         .env("NO_COLOR", "1")
+        .env("PATH", self::folder().join("programs"))
         .output()
         .expect("the program can be started")
 }

@@ -8,8 +8,8 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 
 use crate::harness::{
-    Answer, Config, Crowd, Link, Message, Program, Spillgate, expect_all_ok, get, mixed, post,
-    until, workers,
+    Answer, Config, Crowd, HeldPort, Link, Message, Program, Spillgate, expect_all_ok, get, mixed,
+    post, until, workers,
 };
 
 /// What a worker said of itself.
@@ -367,4 +367,25 @@ fn a_worker_that_cannot_start_is_told_of() {
         assert!(response.text().contains("start_hold_expired"), "{}", response.text());
         spillgate.messages.wait_for(message);
     }
+}
+
+#[test]
+fn a_worker_that_listens_elsewhere_is_told_where_it_should() {
+    let program = Program::new();
+    let port = HeldPort::any().address().port();
+    let ports = Config::new()
+        .pool(r#"command = ["sleep", "1000"]"#)
+        .pool("workers = 1")
+        .pool("ready_time_max = \"100ms\"")
+        .pool(&format!("port_base = {port}"));
+    let spillgate = Spillgate::start(ports);
+    let words = format!("app/0 run 1: it was told by PORT to listen on 127.0.0.1:{port}");
+    spillgate.messages.wait_for(&words);
+    let sockets = Config::new()
+        .pool(r#"command = ["sleep", "1000"]"#)
+        .pool("workers = 1")
+        .pool("ready_time_max = \"100ms\"")
+        .pool(&format!("socket_dir = {:?}", program.sockets()));
+    let spillgate = Spillgate::start(sockets);
+    spillgate.messages.wait_for("app/0 run 1: it was told by SPILLGATE_SOCKET to listen on unix:/");
 }

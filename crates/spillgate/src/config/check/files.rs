@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use spillgate_runtime::http::settings::Endpoint;
 
 use super::super::problem::{Problem, Span};
-use super::super::raw::Raw;
+use super::super::raw::{Raw, Section};
 use super::super::value::{At, Value};
-use super::given;
+use super::{given, program};
 
 /// `f_type` of tmpfs and ramfs in `statfs(2)`.
 const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
@@ -37,6 +37,7 @@ pub(super) fn check(raw: &Raw, problems: &mut Vec<Problem>) {
         }
     }
     for pool in &raw.pools {
+        program_exists(pool, problems);
         for (key, what) in [("socket_dir", "sockets"), ("directory", "a working directory")] {
             if let Some((path, span)) = given(pool, key, Value::as_path) {
                 // A missing `socket_dir` is made at the start; a relative one is an error already.
@@ -60,6 +61,29 @@ fn spill_folders(raw: &Raw, problems: &mut Vec<Problem>) {
                     .mend("name a folder on a disk, such as \"/var/lib/spillgate\""),
             );
         }
+    }
+}
+
+fn program_exists(pool: &Section, problems: &mut Vec<Problem>) {
+    let Some(At { value: Value::Command(command), span }) = pool.given("command") else { return };
+    // With a search path of its own, or a folder that is missing, nothing can be said.
+    let environment = pool.value("environment");
+    if let Some(Value::Environment(pairs)) = environment
+        && pairs.iter().any(|(name, _)| name == "PATH")
+    {
+        return;
+    }
+    let directory = pool.value("directory");
+    let directory = directory.as_ref().and_then(Value::as_path).filter(|folder| folder.is_dir());
+    if directory.is_none() && pool.has("directory") {
+        return;
+    }
+    if let Some(missing) = program::missing(&command[0], directory.map(PathBuf::as_path)) {
+        problems.push(
+            Problem::warning(missing)
+                .at(span, "the workers could not be started")
+                .mend("install it, or give its path"),
+        );
     }
 }
 

@@ -7,6 +7,7 @@
 mod addresses;
 mod files;
 mod pools;
+pub(super) mod program;
 pub(super) mod routes;
 
 use spillgate_core::budget::INTAKE_SHARE;

@@ -5,8 +5,8 @@ use std::sync::mpsc::{self, Receiver};
 
 use super::config::Config;
 use super::link::Link;
-use super::message::Message;
 use super::listening::Listening;
+use super::message::Message;
 use super::spillgate::Spillgate;
 use super::wait::{PATIENCE, until};
 

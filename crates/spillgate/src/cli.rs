@@ -140,6 +140,9 @@ pub(crate) struct SimArgs {
     /// The number that the whole run is a function of
     #[arg(long, value_name = "N", conflicts_with = "replay")]
     pub(crate) seed: Option<u64>,
+    /// Write the charts of the run to this file: one page, for any browser
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub(crate) html: Option<PathBuf>,
     /// Feed a recorded trace to a gate; its outputs must be the recorded ones
     #[arg(long, value_name = "TRACE", conflicts_with = "scenario")]
     pub(crate) replay: Option<PathBuf>,

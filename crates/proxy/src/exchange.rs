@@ -27,14 +27,13 @@ impl Service for Shard {
     async fn exchange(&self, request: Request<'_>, responder: &mut dyn Responder) {
         let Request { head, body, client, started } = request;
         let mut record = Record::begin(self, head, client, started);
-        let mut outcome = exchange(self, head, body, responder, &mut record).await;
+        let outcome = exchange(self, head, body, responder, &mut record).await;
         if let Err(error) = &outcome
             && record.status == 0
         {
-            match reply::reply_error(error, responder).await {
-                Ok(status) => record.status = status,
-                Err(_) => outcome = Err(ExchangeError::abandoned(error.stage)),
-            }
+            // Whether anybody was there to hear of it changes nothing of what has happened: a
+            // failure stays one, or clients that give up sooner than we do would hide it.
+            record.status = reply::reply_error(error, responder).await.unwrap_or(0);
         }
         record.end(outcome);
     }

@@ -101,8 +101,9 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""1MiB""#),
         live: false,
         line: "bytes of one body that stay in memory",
-        text: "What is beyond goes to the folders of `[spill]`. Without that section the whole \
-               body stays in memory, within `buffer_memory_max`.",
+        text: "What is beyond goes to the folders of `[spill]`; when those are full, a request \
+               is shed and an answer is relayed. Without that section the whole body stays in \
+               memory, within `buffer_memory_max`.",
         since: "0.1.0",
     },
     Key {
@@ -167,7 +168,9 @@ pub(crate) const KEYS: &[Key] = &[
         live: false,
         line: "what it means that a client closed its sending side while its exchange waits",
         text: "`abandon`: it has left, and the exchange leaves the queue. `serve`: it still \
-               wants its answer. An exchange that a worker already has is served in both cases.",
+               wants its answer. An exchange that a worker already has is served in both cases. \
+               An event stream ends at its worker's next word, or when the client's system is \
+               found gone, after about a minute.",
         since: "0.1.0",
     },
     Key {

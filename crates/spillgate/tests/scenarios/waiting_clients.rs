@@ -200,6 +200,20 @@ fn a_slot_stays_taken_although_its_client_has_left() {
 }
 
 #[test]
+fn a_worker_that_fails_a_client_who_has_left_has_failed() {
+    let (worker, spillgate) = Worker::behind(|config| config);
+    let mut client = spillgate.connect();
+    client.send(post("/", "x"));
+    let mut link = worker.accept();
+    link.receive_request();
+    client.reset();
+    link.reset();
+    let record = spillgate.record("/");
+    assert_eq!((&record["end"], &record["reason"]), (&"failed".into(), &"worker_failed".into()));
+    assert_eq!((&record["blame"], &record["status"]), (&"worker".into(), &0.into()));
+}
+
+#[test]
 fn a_client_that_half_closes_at_once_is_served_where_a_slot_is_free() {
     let (echo, spillgate) = Echo::behind(|config| config.top("shards = 2"));
     spillgate.wait_up(1);

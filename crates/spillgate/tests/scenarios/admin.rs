@@ -86,6 +86,32 @@ fn the_end_of_an_idle_connection_is_counted_by_its_cause() {
 }
 
 #[test]
+fn an_idle_connection_that_is_unfit_for_a_post_is_closed_for_a_new_one() {
+    // A second before its worker's end of it, and so at once: too late for what cannot be repeated.
+    let (worker, spillgate) =
+        Worker::behind(|config| config.top("shards = 1").pool("keep_alive_time_max = \"1s\""));
+    let mut client = spillgate.connect();
+    let mut answer = |request: Vec<u8>, answer: Vec<u8>| {
+        client.send(request);
+        let mut link = worker.accept();
+        link.receive_request();
+        link.send(answer);
+        assert_eq!(client.receive_response().status(), 200);
+        link
+    };
+    until("an idle connection that is unfit", || {
+        let mut kept = answer(get("/").into_bytes(), ok("x"));
+        let close = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        answer(post("/", "x"), close.into());
+        kept.expect_end();
+        let name = "spillgate_idle_connections_closed_total";
+        let count = |reason| spillgate.metrics().sum(name, &[("pool", "app"), ("reason", reason)]);
+        // On a machine that stands still for a second it may have been closed by age before.
+        (count("unfit") > 0).then_some(())
+    });
+}
+
+#[test]
 fn the_status_shows_what_a_worker_does_and_for_how_long() {
     let (worker, spillgate, clients) = busy();
     let doing = |pool: &Value| pool["workers"][0]["doing"][0].clone();

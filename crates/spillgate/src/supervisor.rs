@@ -27,7 +27,7 @@ use spillgate_runtime::process::{Guard, Processes, WorkerOutput};
 
 use address::Addresses;
 use shell::{Command, Shell};
-pub(crate) use words::reason;
+pub(crate) use words::{ending, reason};
 
 /// Commands that may wait; whoever gives one more waits.
 const COMMANDS_MAX: usize = 16;

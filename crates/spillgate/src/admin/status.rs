@@ -173,6 +173,9 @@ pub(crate) struct WorkerStatus {
     pub(crate) pid: Option<u32>,
     /// Ends of its processes that nobody had asked for; none: they are not ours.
     pub(crate) restarts: Option<u32>,
+    /// How its last process ended, in words; none: nobody had to be told yet.
+    #[serde(default)]
+    pub(crate) last_end: Option<String>,
     /// Resident memory of that process, in bytes.
     pub(crate) memory: Option<u64>,
     /// Its exchanges.

@@ -109,6 +109,7 @@ fn write_workers(out: &mut String, workers: &[WorkerStatus]) -> fmt::Result {
             if worker.stuck > 0 { format!("{} stuck", worker.stuck) } else { String::new() };
         let state = if stuck.is_empty() { worker.state.as_str() } else { stuck.as_str() };
         let shown = worker.doing.iter().take(DOING_SHOWN).map(exchange).collect::<Vec<_>>();
+        let shown = if shown.is_empty() { ends(worker).into_iter().collect() } else { shown };
         let more = worker.doing.len().saturating_sub(DOING_SHOWN);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         writeln!(
@@ -121,6 +122,13 @@ fn write_workers(out: &mut String, workers: &[WorkerStatus]) -> fmt::Result {
         )?;
     }
     Ok(())
+}
+
+/// What became of the processes of a worker that does nothing now.
+fn ends(worker: &WorkerStatus) -> Option<String> {
+    let (count, last) = (worker.restarts?, worker.last_end.as_deref()?);
+    let word = if count == 1 { "crash" } else { "crashes" };
+    Some(format!("{count} {word}, the last one {last}"))
 }
 
 fn exchange(doing: &DoingStatus) -> String {

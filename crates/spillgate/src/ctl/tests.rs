@@ -28,6 +28,7 @@ fn worker(id: u32) -> WorkerStatus {
         process: Some("ready".to_owned()),
         pid: (id == 0).then_some(4711),
         restarts: Some(0),
+        last_end: None,
         memory: Some(40 << 20),
         doing: vec![DoingStatus {
             id: 1,
@@ -218,4 +219,15 @@ pool app: 2 of 2 slots taken, 3 waiting, room for 100
        1  127.0.0.1:9001        -  1 stuck         1 min 15 s  GET /page?[2J (dispatch 1.2 s)
 ";
     assert_eq!(shown, expected);
+}
+
+#[test]
+fn the_table_says_how_the_processes_of_a_worker_end() {
+    let mut status = status(None);
+    let worker = &mut status.pools[0].workers[1];
+    worker.doing = Vec::new();
+    worker.restarts = Some(8);
+    worker.last_end = Some("ended with code 3".to_owned());
+    let shown = table::of(&status);
+    assert!(shown.ends_with("  8 crashes, the last one ended with code 3\n"), "{shown}");
 }

@@ -98,6 +98,11 @@ impl Display for Ending {
     }
 }
 
+/// How a process ended, for the status; none: it could not be started.
+pub(crate) fn ending(exit: Option<Exit>) -> String {
+    Ending(exit).to_string()
+}
+
 /// Why a rolling restart ended early, for the log and for `ctl`.
 pub(crate) fn reason(error: RestartError) -> &'static str {
     match error {

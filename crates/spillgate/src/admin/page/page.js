@@ -171,6 +171,7 @@ class Tile {
       worker.endpoint,
       worker.pid ? `pid ${worker.pid}` : "",
       worker.restarts ? plural(worker.restarts, "crash", "es") : "",
+      worker.last_end ? `last one ${worker.last_end}` : "",
       worker.failures_in_row ? `${plural(worker.failures_in_row, "failure")} in a row` : "",
       plural(worker.grants, "exchange"),
     ].filter(Boolean).join(" · ");

@@ -17,6 +17,7 @@ use spillgate_runtime::process::memory_of;
 use super::{
     BudgetStatus, DoingStatus, EndStatus, PoolStatus, QuantileStatus, RestartStatus, WorkerStatus,
 };
+use crate::supervisor;
 
 /// Waiting exchanges that are listed for each pool: the oldest ones.
 const WAITING_SHOWN: usize = 5;
@@ -143,6 +144,9 @@ fn worker_from_view(parts: &PoolParts<'_>, worker: &WorkerView) -> WorkerStatus 
         process: process.map(|process| process.state.word().to_owned()),
         pid: process.and_then(|process| process.pid),
         restarts: process.map(|process| process.ends),
+        last_end: process
+            .filter(|process| process.ends > 0)
+            .map(|process| supervisor::ending(process.last_exit)),
         memory: process
             .and_then(|process| memory_of(process.pid?))
             .map(spillgate_core::units::ByteSize::as_bytes),

@@ -1,5 +1,5 @@
-//! Feeds `spillgate_fuzz::proxy_protocol`.
+//! Feeds `spillgate_fuzz::bytes::proxy_protocol`.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| spillgate_fuzz::proxy_protocol(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| spillgate_fuzz::bytes::proxy_protocol(input));

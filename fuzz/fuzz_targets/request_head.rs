@@ -1,5 +1,5 @@
-//! Feeds `spillgate_fuzz::request_head`.
+//! Feeds `spillgate_fuzz::bytes::request_head`.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| spillgate_fuzz::request_head(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| spillgate_fuzz::bytes::request_head(input));

@@ -1,5 +1,5 @@
-//! Feeds `spillgate_fuzz::response_head`.
+//! Feeds `spillgate_fuzz::bytes::response_head`.
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| spillgate_fuzz::response_head(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| spillgate_fuzz::bytes::response_head(input));

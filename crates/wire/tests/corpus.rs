@@ -1,6 +1,6 @@
 //! The committed corpus of every fuzz target, run through the very checks that the target makes.
 
-#[path = "../../../fuzz/src/lib.rs"]
+#[path = "../../../fuzz/src/bytes.rs"]
 #[allow(unreachable_pub, reason = "a library of its own, included here")]
 mod checks;
 

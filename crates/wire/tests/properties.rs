@@ -1,6 +1,6 @@
 //! What must hold for any input: properties over random messages, random cuts and random bytes.
 
-#[path = "../../../fuzz/src/lib.rs"]
+#[path = "../../../fuzz/src/bytes.rs"]
 #[allow(unreachable_pub, reason = "a library of its own, included here")]
 mod checks;
 

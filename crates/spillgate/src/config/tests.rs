@@ -157,6 +157,23 @@ fn files_that_cannot_be_read_are_problems() {
     assert!(said(&path).contains("larger than"), "{}", said(&path));
 }
 
+/// The corpus of the fuzz target, which checks the same and more.
+#[test]
+fn no_file_of_the_corpus_makes_the_checker_panic() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/configuration");
+    let files = std::fs::read_dir(folder).expect("the target has a corpus");
+    let mut count = 0;
+    for file in files {
+        let path = file.expect("the folder can be read").path();
+        let outcome = load(&path);
+        let said = outcome.problems.to_string();
+        let has_error = said.lines().any(|line| line.starts_with("error: "));
+        assert_eq!(outcome.config.is_none(), has_error, "{}: {said}", path.display());
+        count += 1;
+    }
+    assert!(count >= 10, "only {count} files");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: None,

@@ -26,7 +26,19 @@ pub fn trace(input: &[u8]) {
 pub fn scenario(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     match Scenario::parse(text) {
-        Ok(scenario) => assert!(scenario.settings().slots.count() > 0),
+        Ok(scenario) => {
+            let settings = scenario.settings();
+            assert!(settings.iter().all(|settings| settings.slots.count() > 0));
+        }
         Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// A recorded access log that a scenario names: read, with its requests in order.
+pub fn access_log(input: &[u8]) {
+    let text = "name = \"log\"\ntime = \"1s\"\n[[clients]]\nlog = { path = \"log\" }\n\
+                [pool.app.workers]\ncount = 1\nservice = \"1ms\"\n";
+    if let Err(error) = Scenario::parse_with(text, &mut |_| Ok(input.to_vec())) {
+        assert!(error.to_string().contains("in the log, "), "{error}");
     }
 }

@@ -92,7 +92,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Recorded, LogError> {
     recorded.requests = lines
         .iter()
         .map(|line| Request {
-            at: Duration::from_nanos((line.at - first) as u64),
+            at: Duration::from_nanos(u64::try_from(line.at - first).unwrap_or(u64::MAX)),
             service: line.service,
             worker: line.worker,
             answered: line.answered,
@@ -115,6 +115,9 @@ struct Line {
 }
 
 const SECOND: i128 = 1_000_000_000;
+
+/// Seconds from 1970 to the year 10000, in which no log of today ends.
+const MOMENT_MAX: f64 = 253_402_300_800.0;
 
 fn spread(lines: &mut [Line]) {
     for second in lines.chunk_by_mut(|one, other| one.at == other.at) {
@@ -176,7 +179,7 @@ fn json(text: &str) -> Option<Line> {
     let json: Json = serde_json::from_str(text).ok()?;
     let written = match json.time {
         Moment::Text(text) => iso(&text)?,
-        Moment::Number(seconds) if seconds.is_finite() => (seconds * 1e9) as i128,
+        Moment::Number(seconds) if (0.0..MOMENT_MAX).contains(&seconds) => (seconds * 1e9) as i128,
         Moment::Number(_) | Moment::None => return None,
     };
     let status = match json.status {

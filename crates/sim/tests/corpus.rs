@@ -35,6 +35,11 @@ fn scenario() {
     run("scenario", checks::scenario);
 }
 
+#[test]
+fn access_log() {
+    run("access_log", checks::access_log);
+}
+
 proptest! {
     /// A recorded trace in which one word is another, or one line is missing or stands twice.
     #[test]

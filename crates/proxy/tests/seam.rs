@@ -272,7 +272,7 @@ async fn exchange(shard: Rc<Shard>, head: &'static [u8], stream: Rc<Stream>, len
     let limits = HeadLimits { size_max: 4096, fields_max: 16 };
     let whole = parsed.parse(head, &limits).expect("a sound head");
     assert_eq!(whole, Some(head.len()));
-    let client = Client { address: None, trusted: false };
+    let client = Client { address: None, trusted: false, steers: false };
     let mut body = StreamBody::new(&stream, length);
     let request =
         Request { head: &parsed, body: &mut body, client: &client, started: clock::now() };

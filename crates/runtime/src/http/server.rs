@@ -77,8 +77,9 @@ pub struct Shared<S> {
 
 impl<S> Shared<S> {
     fn client(&self, address: Option<SocketAddr>) -> Client {
-        let trusted = self.trusted_from.trusts(address.map(|address| address.ip()));
-        Client { address, trusted }
+        let ip = address.map(|address| address.ip());
+        let (trusted, steers) = (self.trusted_from.trusts(ip), self.trusted_from.steers(ip));
+        Client { address, trusted, steers }
     }
 
     fn limits(&self) -> HeadLimits {

@@ -49,6 +49,8 @@ pub struct Client {
     pub address: Option<SocketAddr>,
     /// Whether what the client says of others is believed (`trusted_from`).
     pub trusted: bool,
+    /// Whether what it says of its own requests is believed: class, tenant, deadline, attempt.
+    pub steers: bool,
 }
 
 impl Client {

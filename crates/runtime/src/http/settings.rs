@@ -35,6 +35,9 @@ pub struct TrustedFrom {
     pub networks: Vec<IpNet>,
     /// Clients of Unix sockets, which have no address; the file's mode says who they can be.
     pub unix: bool,
+    /// Nothing was said of anybody, not even that it is nobody: then whoever is on this machine may
+    /// still say what its own requests are worth.
+    pub unsaid: bool,
 }
 
 impl TrustedFrom {
@@ -44,6 +47,13 @@ impl TrustedFrom {
             Some(ip) => self.networks.iter().any(|network| network.contains(&ip)),
             None => self.unix,
         }
+    }
+
+    /// Is it believed what this client says of its own requests: class, tenant, deadline, attempt?
+    /// That moves the client within the queue, and lets it pretend to be nobody else.
+    pub fn steers(&self, ip: Option<IpAddr>) -> bool {
+        let local = ip.is_some_and(|ip| ip.to_canonical().is_loopback());
+        self.trusts(ip) || (self.unsaid && local)
     }
 }
 
@@ -94,4 +104,36 @@ pub struct ListenerSettings {
     /// Most bytes that the kernel holds for one client that reads slowly (`SO_SNDBUF`); 0: the
     /// kernel's own tuning. Default 0.
     pub send_buffer_max: ByteSize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_believed_what() {
+        let network = |text: &str| text.parse().expect("a network");
+        let said = |networks: &[&str], unix| TrustedFrom {
+            networks: networks.iter().map(|text| network(text)).collect(),
+            unix,
+            unsaid: false,
+        };
+        let unsaid = TrustedFrom { unsaid: true, ..TrustedFrom::default() };
+        let cases = [
+            (&unsaid, Some("127.0.0.1"), false, true),
+            (&unsaid, Some("::ffff:127.0.0.9"), false, true),
+            (&unsaid, Some("::1"), false, true),
+            (&unsaid, Some("192.0.2.1"), false, false),
+            (&unsaid, None, false, false),
+            (&said(&[], false), Some("127.0.0.1"), false, false),
+            (&said(&["192.0.2.0/24"], false), Some("192.0.2.1"), true, true),
+            (&said(&["192.0.2.0/24"], false), Some("127.0.0.1"), false, false),
+            (&said(&[], true), None, true, true),
+        ];
+        for (trusted_from, ip, trusts, steers) in cases {
+            let parsed = ip.map(|ip| ip.parse().expect("an address"));
+            let found = (trusted_from.trusts(parsed), trusted_from.steers(parsed));
+            assert_eq!(found, (trusts, steers), "{ip:?} with {trusted_from:?}");
+        }
+    }
 }

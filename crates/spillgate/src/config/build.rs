@@ -25,8 +25,8 @@ pub(super) fn build(raw: &Raw, cores: u32) -> Config {
     let proxy = Settings {
         shards: top.has("shards").then(|| top.number("shards")),
         trusted_from: match top.value("trusted_from") {
-            Some(Value::TrustedFrom(trusted)) => trusted,
-            _ => TrustedFrom::default(),
+            Some(Value::TrustedFrom(trusted)) if top.has("trusted_from") => trusted,
+            _ => TrustedFrom { unsaid: true, ..TrustedFrom::default() },
         },
         buffer_memory_max: top.size("buffer_memory_max"),
         body_memory_max: top.size("body_memory_max"),

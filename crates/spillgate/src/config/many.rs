@@ -32,7 +32,7 @@ pub(super) fn trusted_from(
     let entries = list(key, found, problems, text::trusted)?;
     let unix = entries.iter().any(|entry| entry.value.is_none());
     let networks = entries.into_iter().filter_map(|entry| entry.value).collect();
-    Some(Value::TrustedFrom(TrustedFrom { networks, unix }))
+    Some(Value::TrustedFrom(TrustedFrom { networks, unix, unsaid: false }))
 }
 
 pub(super) fn folders(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) -> Option<Value> {

@@ -80,7 +80,9 @@ pub(crate) const KEYS: &[Key] = &[
                headers are removed. A single address stands for itself, and `unix:` for the \
                clients of every Unix socket, which have no address: set the mode of the \
                socket's folder so that only the proxy in front can reach it. Name the load \
-               balancers in front of Spillgate here, never the internet.",
+               balancers in front of Spillgate here, never the internet. Left out, clients on \
+               this machine's loopback addresses may still steer their own requests (class, \
+               tenant, deadline); `[]` takes that away, too.",
         since: "0.1.0",
     },
     Key {

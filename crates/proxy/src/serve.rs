@@ -114,6 +114,7 @@ pub async fn run(
                 trusted_from: shard.settings.trusted_from.clone(),
                 service: Rc::clone(&shard),
                 stopping: Rc::clone(&stopping),
+                storage: Arc::clone(&shard.storage),
             }),
             stop: Rc::clone(&stop),
             open: Rc::clone(&open),

@@ -157,6 +157,7 @@ impl Observer {
             memory_max: view.budget.memory_max,
             spill_used: view.spill.map_or(ByteSize::ZERO, |spill| spill.used),
             spill_max,
+            sockets: view.budget.sockets,
             waiting: u64::from(view.budget.waiting),
             spilled_bytes: view.spill.map_or(ByteSize::ZERO, |spill| spill.written),
             spilled_bodies: view.spilled,

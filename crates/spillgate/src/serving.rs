@@ -152,7 +152,7 @@ fn bind(settings: &Settings, shards: usize) -> anyhow::Result<Vec<Vec<OwnedFd>>>
     let mut by_shard: Vec<Vec<OwnedFd>> = (0..shards).map(|_| Vec::new()).collect();
     for listener in &settings.listeners {
         let key = || format!("listener.{}.address", listener.name);
-        let sockets = listen::bind(&listener.address, shards)
+        let sockets = listen::bind(&listener.address, shards, listener.unsent_max())
             .map_err(|error| claim::refused(&key(), &listener.address, &error))?;
         for (shard, socket) in by_shard.iter_mut().zip(sockets) {
             shard.push(socket);

@@ -75,6 +75,13 @@ pub enum Input {
         /// How many.
         bytes: ByteSize,
     },
+    /// What the kernel holds for one client changed. It is not asked for: the kernel has it.
+    Sockets {
+        /// What was told for that client before.
+        before: ByteSize,
+        /// What it is now.
+        after: ByteSize,
+    },
     /// The body is gone; all that it holds comes back, and it waits no longer.
     Close {
         /// Which body.

@@ -10,6 +10,9 @@
 //! 3. Bodies of unknown length grow in steps. The oldest of them is guaranteed to finish: nobody
 //!    else may take what it still needs to reach `body_memory_max`.
 //! 4. Who waits is served by age, after the guaranteed one, and is shed after `body_wait_max`.
+//! 5. What the kernel holds for slow clients is paid from the budget, too, up to [`SOCKET_SHARE`]:
+//!    the shares of intake and of windows are left whole, so slow readers can neither keep uploads
+//!    out nor bring back relays. A step that 3 promises is given all the same.
 //!
 //! Proof sketch of 3: let `g` be the guaranteed body, `c` its largest size. Bytes that are free,
 //! plus bytes of bodies that will end by themselves, are never less than `c` minus what `g` holds:
@@ -42,6 +45,10 @@ pub const INTAKE_SHARE: Ratio = Ratio::from_percent(70);
 /// thousands of slow bodies find room for theirs.
 pub const SPARE_SHARE: Ratio = Ratio::from_percent(35);
 
+/// What the kernel's bytes for slow clients may take from the budget: what the other two shares
+/// leave. There may be more of them (each client's are capped); the rest is told and not paid.
+pub const SOCKET_SHARE: Ratio = Ratio::from_percent(20);
+
 /// What only collect windows may use. Plain choice: 400 windows at the default budget of 256 MiB.
 pub const WINDOW_SHARE: Ratio = Ratio::from_percent(10);
 
@@ -71,6 +78,8 @@ pub struct View {
     pub intake: ByteSize,
     /// Held by response bodies now, reserved windows included.
     pub collect: ByteSize,
+    /// Held by the kernel for clients that read slowly, now. Not limited by `memory_max`.
+    pub sockets: ByteSize,
     /// Bodies that wait now.
     pub waiting: u32,
     /// Charges granted so far.
@@ -96,6 +105,7 @@ pub struct Budget {
     limits: Limits,
     intake: ByteSize,
     collect: ByteSize,
+    sockets: ByteSize,
     /// Bodies of unknown length that are not whole yet, with what they hold. The first is the
     /// oldest.
     growing: BTreeMap<BodyId, ByteSize>,
@@ -118,6 +128,8 @@ struct Limits {
     side: ByteSize,
     /// What one side may hold of bytes that could spill.
     spare: ByteSize,
+    /// What sockets may take.
+    sockets: ByteSize,
     /// What only windows may use.
     window: ByteSize,
     /// The size up to which the oldest growing body is guaranteed to finish.
@@ -134,6 +146,7 @@ impl Budget {
             memory,
             side: share(INTAKE_SHARE),
             spare: share(SPARE_SHARE),
+            sockets: share(SOCKET_SHARE),
             window: share(WINDOW_SHARE),
             claim: whole_blocks(settings.body_memory_max).min(share(INTAKE_SHARE)),
             wait: settings.body_wait_max,
@@ -142,6 +155,7 @@ impl Budget {
             limits,
             intake: ByteSize::ZERO,
             collect: ByteSize::ZERO,
+            sockets: ByteSize::ZERO,
             growing: BTreeMap::new(),
             guaranteed: None,
             waiters: BTreeMap::new(),
@@ -160,6 +174,7 @@ impl Budget {
             Input::Wait(charge) => self.wait(charge),
             Input::Complete(body) => self.stop_growing(body),
             Input::Return { side, bytes } => self.give_back(side, bytes),
+            Input::Sockets { before, after } => self.sockets = self.sockets + after - before,
             Input::Close { body, side, bytes } => {
                 self.stop_growing(body);
                 self.forget_waiter(body);
@@ -197,6 +212,7 @@ impl Budget {
         View {
             intake: self.intake,
             collect: self.collect,
+            sockets: self.sockets,
             waiting: u32::try_from(self.waiters.len()).unwrap_or(u32::MAX),
             ..self.counts
         }
@@ -255,6 +271,11 @@ impl Budget {
         if charge.purpose == Purpose::Window {
             return charge.bytes <= free;
         }
+        let sockets = match self.is_promised(charge) {
+            true => ByteSize::ZERO,
+            false => self.sockets.min(limits.sockets),
+        };
+        let free = free.saturating_sub(sockets);
         let (held, share) = match charge.purpose {
             Purpose::Spare(Side::Intake) => (self.intake, limits.spare),
             Purpose::Spare(Side::Collect) => (self.collect, limits.spare),

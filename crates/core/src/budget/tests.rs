@@ -24,11 +24,13 @@ enum Line {
     Complete(u64),
     Return(Side, u64),
     Close(u64, Side, u64),
+    /// What the kernel holds for a client: before, after, KiB.
+    Sockets(u64, u64),
     /// Time passes, to this second.
     Second(u64),
 }
 
-use Line::{Close, Complete, Return, Second, Wait};
+use Line::{Close, Complete, Return, Second, Sockets, Wait};
 use Output::{Full, Granted, Shed};
 use Purpose::{Growth, Spare, Step, Whole, Window};
 use Side::{Collect, Intake};
@@ -49,6 +51,10 @@ fn check(budget: &mut Budget, script: &[(Line, &[Output])]) {
             Close(body, side, kib) => {
                 Input::Close { body: BodyId(body), side, bytes: ByteSize::from_kib(kib) }
             }
+            Sockets(before, after) => Input::Sockets {
+                before: ByteSize::from_kib(before),
+                after: ByteSize::from_kib(after),
+            },
             Second(second) => {
                 now = Instant::from_millis(second * 1000);
                 budget.handle_timeout(now);
@@ -75,6 +81,51 @@ fn intake_may_hold_seven_tenths_and_collect_finds_the_rest() {
             (Line::Charge(3, 136, Growth), &[Granted(BodyId(3))]),
             (Line::Charge(3, 1, Growth), &[Full(BodyId(3))]),
             (Line::Charge(4, 64, Window), &[Granted(BodyId(4))]),
+        ],
+    );
+}
+
+#[test]
+fn sockets_take_a_fifth_and_neither_intakes_share_nor_the_windows() {
+    check(
+        &mut budget(1000, 1000),
+        &[
+            (Sockets(0, 5000), &[]),
+            (Line::Charge(1, 700, Whole), &[Granted(BodyId(1))]),
+            (Line::Charge(2, 64, Window), &[Granted(BodyId(2))]),
+            (Line::Charge(2, 1, Growth), &[Full(BodyId(2))]),
+            (Line::Charge(3, 236, Window), &[Granted(BodyId(3))]),
+            (Close(3, Collect, 236), &[]),
+            (Sockets(5000, 100), &[]),
+            (Line::Charge(2, 36, Growth), &[Granted(BodyId(2))]),
+            (Line::Charge(2, 1, Growth), &[Full(BodyId(2))]),
+        ],
+    );
+}
+
+#[test]
+fn what_sockets_give_back_goes_to_who_waits() {
+    check(
+        &mut budget(1000, 700),
+        &[
+            (Line::Charge(1, 64, Window), &[Granted(BodyId(1))]),
+            (Line::Charge(1, 400, Growth), &[Granted(BodyId(1))]),
+            (Sockets(0, 200), &[]),
+            (Wait(2, 300, Whole), &[]),
+            (Sockets(200, 50), &[Granted(BodyId(2))]),
+        ],
+    );
+}
+
+#[test]
+fn a_promised_step_is_given_whatever_sockets_hold() {
+    check(
+        &mut budget(1000, 600),
+        &[
+            (Wait(1, 16, Step), &[Granted(BodyId(1))]),
+            (Line::Charge(2, 250, Window), &[Granted(BodyId(2))]),
+            (Sockets(0, 900), &[]),
+            (Wait(1, 600, Step), &[Granted(BodyId(1))]),
         ],
     );
 }

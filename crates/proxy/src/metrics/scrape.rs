@@ -56,6 +56,8 @@ pub struct BudgetReading {
     pub spill_used: ByteSize,
     /// The most that may be; zero: nothing spills.
     pub spill_max: ByteSize,
+    /// Held by the kernel for clients that read slowly.
+    pub sockets: ByteSize,
     /// Bodies that wait for bytes.
     pub waiting: u64,
     /// Written to spill files so far.
@@ -141,6 +143,7 @@ fn buffers(reading: &Reading<'_>) -> Vec<Family> {
     vec![
         single(&table::BUFFER_BYTES, Value::Whole(budget.memory_used.as_bytes())),
         single(&table::BUFFER_MAX_BYTES, Value::Whole(budget.memory_max.as_bytes())),
+        single(&table::SOCKET_BYTES, Value::Whole(budget.sockets.as_bytes())),
         single(&table::BUDGET_WAITING, Value::Whole(budget.waiting)),
         single(&table::SPILL_BYTES, Value::Whole(budget.spill_used.as_bytes())),
         single(&table::SPILL_MAX_BYTES, Value::Whole(budget.spill_max.as_bytes())),

@@ -46,6 +46,7 @@ pub static ALL: &[&Described] = &[
     &SHARD_OPEN,
     &BUFFER_BYTES,
     &BUFFER_MAX_BYTES,
+    &SOCKET_BYTES,
     &BUDGET_WAITING,
     &SPILL_BYTES,
     &SPILL_MAX_BYTES,
@@ -237,6 +238,11 @@ pub(super) static BUFFER_MAX_BYTES: Described = in_bytes(gauge(
     "spillgate_buffer_memory_max_bytes",
     &[],
     "Bytes that all buffers together may hold in memory",
+));
+pub(super) static SOCKET_BYTES: Described = in_bytes(gauge(
+    "spillgate_client_socket_bytes",
+    &[],
+    "Bytes that the kernel holds for clients that read slowly; paid from the byte budget in part",
 ));
 pub(super) static BUDGET_WAITING: Described =
     gauge("spillgate_budget_waiting", &[], "Bodies that wait for the byte budget");

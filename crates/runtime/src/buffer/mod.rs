@@ -33,7 +33,7 @@ use account::Account;
 use blocks::Blocks;
 use room::Room;
 use spilled::{Place, Spilled};
-pub use storage::{Storage, StorageSettings, StorageView};
+pub use storage::{SocketBytes, Storage, StorageSettings, StorageView};
 
 /// Unused memory below this is not worth an allocation and a lock at the end of a body.
 const FIT_MIN: u64 = 8 * 1024;

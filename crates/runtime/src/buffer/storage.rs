@@ -8,6 +8,7 @@
 //!
 //! Absent: the bytes themselves (each buffer owns its own) and the policy of what to charge when.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -231,6 +232,12 @@ impl Storage {
         told.wake();
     }
 
+    /// What the kernel holds for one client changed from `before` to `after` bytes.
+    fn sockets(&self, before: u64, after: u64) {
+        let (before, after) = (ByteSize::from_bytes(before), ByteSize::from_bytes(after));
+        self.tell(Input::Sockets { before, after });
+    }
+
     /// Counts a response body that found no place.
     pub(super) fn count_relay(&self) {
         self.relayed.fetch_add(1, Ordering::Relaxed);
@@ -248,6 +255,42 @@ impl Storage {
 
     fn lock(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().expect("nothing panics under this lock")
+    }
+}
+
+/// What the kernel holds for one client, as it is counted in the budget; dropped with its
+/// connection.
+///
+/// The kernel goes on sending what it holds after a close, uncounted.
+#[derive(Debug)]
+pub struct SocketBytes {
+    storage: Arc<Storage>,
+    counted: Cell<u64>,
+}
+
+impl SocketBytes {
+    /// Nothing is held.
+    pub fn new(storage: &Arc<Storage>) -> SocketBytes {
+        SocketBytes { storage: Arc::clone(storage), counted: Cell::new(0) }
+    }
+
+    /// It holds `bytes`.
+    pub fn count(&self, bytes: u64) {
+        let before = self.counted.replace(bytes);
+        if before != bytes {
+            self.storage.sockets(before, bytes);
+        }
+    }
+
+    /// What was counted last.
+    pub fn counted(&self) -> u64 {
+        self.counted.get()
+    }
+}
+
+impl Drop for SocketBytes {
+    fn drop(&mut self) {
+        self.count(0);
     }
 }
 

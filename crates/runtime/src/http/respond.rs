@@ -17,6 +17,7 @@ use spillgate_wire::http1::encode;
 use super::lend::Lent;
 use super::server::Stopping;
 use super::service::{Length, Responder, SendFailure};
+use crate::buffer::SocketBytes;
 use crate::clock;
 use crate::deadline::Deadline;
 use crate::net::stream::{LOOK_AGAIN, PeerState, Stream};
@@ -46,8 +47,17 @@ pub(super) struct Wanted {
     pub(super) head_only: bool,
 }
 
+/// Where a response goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WayOut<'c> {
+    pub(super) stream: &'c Stream,
+    /// What the kernel holds of what went there, counted whenever it takes nothing more.
+    pub(super) socket_bytes: &'c SocketBytes,
+}
+
 pub(super) struct H1Responder<'c> {
     stream: &'c Stream,
+    socket_bytes: &'c SocketBytes,
     deadline: &'c Deadline,
     rate: SendRate,
     wanted: Wanted,
@@ -88,14 +98,16 @@ enum OutFraming {
 
 impl<'c> H1Responder<'c> {
     pub(super) fn new(
-        stream: &'c Stream,
+        way_out: WayOut<'c>,
         deadline: &'c Deadline,
         rate: SendRate,
         wanted: Wanted,
         stopping: &'c Stopping,
     ) -> Self {
+        let WayOut { stream, socket_bytes } = way_out;
         H1Responder {
             stream,
+            socket_bytes,
             deadline,
             rate,
             wanted,
@@ -186,7 +198,10 @@ impl<'c> H1Responder<'c> {
                 (self.failed, self.left) = (true, true);
                 Poll::Ready(Err(SendFailure::Left))
             }
-            Poll::Pending => self.poll_slow(cx),
+            Poll::Pending => {
+                self.socket_bytes.count(self.stream.send_memory());
+                self.poll_slow(cx)
+            }
         }
     }
 
@@ -415,6 +430,9 @@ impl Responder for H1Responder<'_> {
         self.end_body();
         ready!(self.poll_flush(cx))?;
         self.deadline.clear();
+        if self.socket_bytes.counted() > 0 {
+            self.socket_bytes.count(self.stream.send_memory());
+        }
         if self.failed { Poll::Ready(Err(SendFailure::Left)) } else { Poll::Ready(Ok(())) }
     }
 

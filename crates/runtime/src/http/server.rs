@@ -14,6 +14,7 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use spillgate_core::time::{Duration, Instant};
@@ -24,12 +25,13 @@ use super::end::CloseReason;
 use super::inbound::Inbound;
 use super::lend::Lent;
 use super::request_body::{BodyRate, H1Body};
-use super::respond::{H1Responder, SendRate, Wanted};
+use super::respond::{H1Responder, SendRate, Wanted, WayOut};
 use super::service::{Client, Refusal, RefusalKind, Request, Service};
 use super::settings::{ListenerSettings, TrustedFrom};
+use crate::buffer::{SocketBytes, Storage};
 use crate::clock;
 use crate::deadline::Deadline;
-use crate::net::stream::Stream;
+use crate::net::stream::{LOOK_AGAIN, Stream};
 
 /// Longest time that a client gets to read a reply that left its request unread.
 const LINGER_TIME_MAX: Duration = Duration::from_secs(10);
@@ -73,6 +75,8 @@ pub struct Shared<S> {
     pub service: Rc<S>,
     /// Whether we are stopping.
     pub stopping: Rc<Stopping>,
+    /// What pays for what the kernel holds for slow clients.
+    pub storage: Arc<Storage>,
 }
 
 impl<S> Shared<S> {
@@ -100,13 +104,15 @@ pub async fn serve<S: Service>(
     address: Option<SocketAddr>,
     shared: Rc<Shared<S>>,
 ) -> CloseReason {
-    let send_buffer = shared.settings.send_buffer_max.as_len();
-    if send_buffer > 0 {
-        stream.set_send_buffer(send_buffer);
+    if let (None, Some(unsent_max)) = (address, shared.settings.unsent_max()) {
+        stream.cap_unsent(unsent_max);
     }
     let client = shared.client(address);
+    let socket_bytes = SocketBytes::new(&shared.storage);
     let mut connection = Connection {
         stream,
+        socket_bytes,
+        next_look: None,
         inbound: Inbound::new(),
         deadline: Deadline::unset(),
         client,
@@ -144,6 +150,10 @@ pub async fn serve<S: Service>(
 
 struct Connection<S> {
     stream: Stream,
+    /// What the kernel holds for a client that could not take all at once.
+    socket_bytes: SocketBytes,
+    /// When to look how much of that is left, while nothing is sent.
+    next_look: Option<Deadline>,
     inbound: Inbound,
     deadline: Deadline,
     client: Client,
@@ -261,12 +271,25 @@ impl<S: Service> Connection<S> {
             // change nothing.
             self.deadline.shorten(clock::now() + STOP_IDLE_MAX);
         }
+        self.count_what_is_left(cx);
         ready!(self.deadline.poll_passed(cx));
         Poll::Ready(match begun {
             true => Next::Refused(RefusalKind::Slow),
             false if self.shared.stopping.is_on() => Next::Ended(CloseReason::Draining),
             false => Next::Ended(CloseReason::Idle),
         })
+    }
+
+    /// A slow client goes on taking the last response from the kernel, which tells nobody.
+    fn count_what_is_left(&mut self, cx: &mut Context<'_>) {
+        if self.socket_bytes.counted() == 0 {
+            return;
+        }
+        self.socket_bytes.count(self.stream.send_memory());
+        match self.socket_bytes.counted() {
+            0 => self.next_look = None,
+            _ => self.next_look.get_or_insert_with(Deadline::unset).look_again(LOOK_AGAIN, cx),
+        }
     }
 
     async fn exchange(&mut self, head: Lent<RequestHead>) -> After {
@@ -278,7 +301,8 @@ impl<S: Service> Connection<S> {
         };
         let rate = self.shared.send_rate();
         let stopping = &self.shared.stopping;
-        let mut responder = H1Responder::new(&self.stream, &self.deadline, rate, wanted, stopping);
+        let way_out = WayOut { stream: &self.stream, socket_bytes: &self.socket_bytes };
+        let mut responder = H1Responder::new(way_out, &self.deadline, rate, wanted, stopping);
         let settings = &self.shared.settings;
         let mut body = H1Body::new(&self.stream, &mut self.inbound, &self.deadline, head.framing());
         body.half_close = settings.half_close;
@@ -334,7 +358,8 @@ impl<S: Service> Connection<S> {
         let wanted = Wanted { modern: true, keep_alive: false, head_only: false };
         let rate = self.shared.send_rate();
         let stopping = &self.shared.stopping;
-        let mut responder = H1Responder::new(&self.stream, &self.deadline, rate, wanted, stopping);
+        let way_out = WayOut { stream: &self.stream, socket_bytes: &self.socket_bytes };
+        let mut responder = H1Responder::new(way_out, &self.deadline, rate, wanted, stopping);
         let refusal = Refusal { kind, client: &self.client, started: self.started };
         self.shared.service.refuse(refusal, &mut responder).await;
         if responder.is_complete() {

@@ -101,9 +101,16 @@ pub struct ListenerSettings {
     pub send_rate_grace: Duration,
     /// Longest time that a kept connection stays idle between two exchanges. Default 60 s.
     pub idle_time_max: Duration,
-    /// Most bytes that the kernel holds for one client that reads slowly (`SO_SNDBUF`); 0: the
-    /// kernel's own tuning. Default 0.
+    /// Mark from which the kernel takes no more for one client that reads slowly, until it has sent
+    /// some of what it holds; 0: the kernel's own tuning. Default 32 KiB.
     pub send_buffer_max: ByteSize,
+}
+
+impl ListenerSettings {
+    /// `send_buffer_max`, where there is one.
+    pub fn unsent_max(&self) -> Option<ByteSize> {
+        (self.send_buffer_max > ByteSize::ZERO).then_some(self.send_buffer_max)
+    }
 }
 
 #[cfg(test)]

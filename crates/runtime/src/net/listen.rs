@@ -3,6 +3,9 @@
 //! TCP gets one `SO_REUSEPORT` socket for each shard, so that the kernel spreads the connections; a
 //! Unix socket is one, shared by all shards. They are made before any shard runs, so that an
 //! address in use is a start-up error with a name and not a log line later.
+//!
+//! What accepted connections inherit is set here, once: no coalescing of small writes, questions to
+//! silent clients, and how many unsent bytes the kernel takes for one client.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,6 +18,7 @@ use rustix::io::Errno;
 use rustix::net::SocketFlags;
 use socket2::{Domain, Protocol, SockAddr, Socket, TcpKeepalive, Type};
 use spillgate_core::time::Duration;
+use spillgate_core::units::ByteSize;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -37,11 +41,20 @@ const ASK_AGAIN: Duration = Duration::from_secs(10);
 
 /// Listen on `address` with `count` sockets (one, shared, for a Unix address).
 ///
+/// `unsent_max` is the mark from which the kernel takes no more for one client until some of it was
+/// sent (`TCP_NOTSENT_LOWAT`); none: the kernel's own tuning. What is on its way to the client does
+/// not count, so a fast client far away is not slowed down. A Unix socket inherits no such mark:
+/// see [`Stream::cap_unsent`].
+///
 /// Errors: the address is in use, not ours, or not permitted; a Unix path that is not a socket, or
 /// on which somebody listens, is "in use".
-pub fn bind(address: &Endpoint, count: usize) -> io::Result<Vec<OwnedFd>> {
+pub fn bind(
+    address: &Endpoint,
+    count: usize,
+    unsent_max: Option<ByteSize>,
+) -> io::Result<Vec<OwnedFd>> {
     match address {
-        Endpoint::Tcp(address) => bind_tcp(*address, count),
+        Endpoint::Tcp(address) => bind_tcp(*address, count, unsent_max),
         Endpoint::Unix(path) => {
             let first = bind_unix(path)?;
             let mut all = vec![first];
@@ -53,7 +66,11 @@ pub fn bind(address: &Endpoint, count: usize) -> io::Result<Vec<OwnedFd>> {
     }
 }
 
-fn bind_tcp(address: SocketAddr, count: usize) -> io::Result<Vec<OwnedFd>> {
+fn bind_tcp(
+    address: SocketAddr,
+    count: usize,
+    unsent_max: Option<ByteSize>,
+) -> io::Result<Vec<OwnedFd>> {
     let mut all = Vec::with_capacity(count);
     let mut address = address;
     // SO_REUSEPORT would let two processes of one user share the port silently, so the address is
@@ -65,7 +82,12 @@ fn bind_tcp(address: SocketAddr, count: usize) -> io::Result<Vec<OwnedFd>> {
         Ok(claim)
     })?);
     for _ in 0..count {
-        all.push(listening_tcp(address, true)?.into());
+        let socket = listening_tcp(address, true)?;
+        if let Some(unsent_max) = unsent_max {
+            let mark = u32::try_from(unsent_max.as_bytes()).unwrap_or(u32::MAX);
+            socket.set_tcp_notsent_lowat(mark)?;
+        }
+        all.push(socket.into());
     }
     Ok(all)
 }
@@ -80,7 +102,6 @@ fn listening_tcp(address: SocketAddr, share: bool) -> io::Result<Socket> {
     if address.is_ipv6() {
         socket.set_only_v6(false)?;
     }
-    // Both are inherited by each accepted connection.
     socket.set_tcp_nodelay(true)?;
     socket
         .set_tcp_keepalive(&TcpKeepalive::new().with_time(SILENCE_MAX).with_interval(ASK_AGAIN))?;

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use spillgate_core::units::ByteSize;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -210,9 +211,17 @@ impl Stream {
         sys::unsent::unsent(self.fd.as_fd())
     }
 
-    /// Cap what the kernel holds for a slow reader.
-    pub fn set_send_buffer(&self, bytes: usize) {
-        // A refusal leaves the kernel's own tuning in force, which is only less frugal.
-        let _ = rustix::net::sockopt::set_socket_send_buffer_size(&self.fd, bytes);
+    /// Bytes of memory that the kernel holds for what we have written.
+    pub fn send_memory(&self) -> u64 {
+        sys::unsent::memory(self.fd.as_fd())
+    }
+
+    /// Cap what the kernel takes for the other end of a Unix socket (`SO_SNDBUF`), all of which is
+    /// on this machine: there is nothing on its way. A TCP socket has its mark from its listener.
+    pub fn cap_unsent(&self, unsent_max: ByteSize) {
+        // The kernel doubles the number, for its bookkeeping. A refusal leaves its own tuning in
+        // force, which is only less frugal.
+        let _ =
+            rustix::net::sockopt::set_socket_send_buffer_size(&self.fd, unsent_max.as_len() / 2);
     }
 }

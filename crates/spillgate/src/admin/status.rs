@@ -69,6 +69,8 @@ pub(crate) struct BudgetStatus {
     pub(crate) spill_used: u64,
     /// The most that may be; 0: nothing spills.
     pub(crate) spill_max: u64,
+    /// Held by the kernel for clients that read slowly.
+    pub(crate) sockets: u64,
     /// Bodies that wait for bytes.
     pub(crate) waiting: u64,
 }

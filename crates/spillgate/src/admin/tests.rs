@@ -23,6 +23,7 @@ fn status() -> Status {
             memory_max: 2,
             spill_used: 0,
             spill_max: 0,
+            sockets: 3,
             waiting: 0,
         },
         pools: Vec::new(),

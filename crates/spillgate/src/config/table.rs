@@ -274,10 +274,14 @@ pub(crate) const KEYS: &[Key] = &[
         place: Place::Listener,
         name: "send_buffer_max",
         kind: Kind::Size { min: ByteSize::ZERO, max: gib(1) },
-        preset: Preset::Is(r#""0B""#),
+        preset: Preset::Is(r#""32KiB""#),
         live: false,
-        line: "most bytes that the kernel holds for one client that reads slowly",
-        text: "Sets `SO_SNDBUF`. Zero leaves it to the kernel.",
+        line: "mark from which the kernel takes no more for one client, until it has sent some",
+        text: "A client that reads slowly would otherwise hold up to 4 MiB of kernel memory. What \
+               is on its way to the client does not count, so a fast client far away is not \
+               slowed down. Sets `TCP_NOTSENT_LOWAT`, on a Unix socket `SO_SNDBUF`. Zero leaves \
+               it to the kernel. See `spillgate_client_socket_bytes` for what all clients \
+               hold.",
         since: "0.1.0",
     },
     Key {

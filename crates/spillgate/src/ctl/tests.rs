@@ -72,6 +72,7 @@ fn status(restart: Option<RestartStatus>) -> Status {
             memory_max: 256 << 20,
             spill_used: 0,
             spill_max: 0,
+            sockets: 0,
             waiting: 0,
         },
         pools: vec![pool],

@@ -20,6 +20,7 @@ mod regress;
 mod responses;
 mod retries;
 mod shutdown;
+mod slow_readers;
 mod sockets;
 mod start;
 mod streams;

@@ -284,6 +284,7 @@ function showProcess(status) {
   const waiting = budget.waiting > 0 ? `${count(budget.waiting)} bodies wait for bytes` : "no body waits";
   const left = element("div", "", [
     ...usage("Buffer memory", budget.memory_used, budget.memory_max, waiting),
+    element("p", "note", [`${bytes(budget.sockets)} in the kernel for clients that read slowly`]),
     ...(budget.spill_max > 0
       ? usage("Spill disk", budget.spill_used, budget.spill_max, "")
       : [element("p", "note", ["Nothing spills to disk."])]),

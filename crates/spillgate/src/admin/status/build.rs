@@ -85,6 +85,7 @@ pub(crate) fn budget(reading: &BudgetReading) -> BudgetStatus {
         memory_max: reading.memory_max.as_bytes(),
         spill_used: reading.spill_used.as_bytes(),
         spill_max: reading.spill_max.as_bytes(),
+        sockets: reading.sockets.as_bytes(),
         waiting: reading.waiting,
     }
 }

@@ -72,6 +72,17 @@ impl Link {
         sockopt::set_socket_recv_buffer_size(&self.socket, bytes).expect("a size of a buffer");
     }
 
+    /// Where this end is, as the other one sees it.
+    pub(crate) fn address(&self) -> SocketAddr {
+        let address = rustix::net::getsockname(&self.socket).expect("a socket has an address");
+        address.try_into().expect("a TCP address")
+    }
+
+    /// Bytes that the kernel holds for us to read.
+    pub(crate) fn waiting(&self) -> u64 {
+        rustix::io::ioctl_fionread(&self.socket).expect("a socket tells what it holds")
+    }
+
     /// Send all of it.
     #[track_caller]
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {

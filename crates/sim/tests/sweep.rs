@@ -9,6 +9,8 @@ use spillgate_sim::{Running, Scenario, Summary, simulate, table};
 const AIRBNB: &str = include_str!("../scenarios/airbnb.toml");
 /// Seeds of an ordinary run; the nightly one takes more from `SPILLGATE_SEEDS`.
 const SEEDS: u64 = 200;
+/// Seeds that found something once: a world in which nobody comes any more before its end.
+const PINNED: [u64; 1] = [450];
 
 fn seeds() -> u64 {
     let wanted = std::env::var("SPILLGATE_SEEDS").ok();
@@ -205,7 +207,7 @@ fn random_pool(rng: &mut Rng, text: &mut String, pool: &str, database: bool) {
 fn in_random_scenarios_no_worker_holds_more_than_it_may() {
     let (mut retries, mut failed, mut abandoned) = (0, 0, 0);
     let mut reasons = std::collections::BTreeSet::new();
-    for seed in 0..seeds() {
+    for seed in (0..seeds()).chain(PINNED) {
         let text = random_scenario(seed);
         let traced = Traced { text: &text, seed };
         let (scenario, summary) = traced.run();

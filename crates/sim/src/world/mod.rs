@@ -265,11 +265,18 @@ impl<'s> World<'s> {
                 self.now = self.now.max(timer);
                 self.expire(pool);
             }
-            _ => {
-                let (at, happening) = self.agenda.pop().expect("something comes");
-                self.now = at;
-                self.happen(happening);
-            }
+            _ => match self.agenda.pop() {
+                Some((at, happening)) => {
+                    self.now = at;
+                    self.happen(happening);
+                }
+                // Nobody comes any more before the end.
+                None => {
+                    let left = (self.exchanges.len(), self.held, self.coming_back);
+                    assert!(left == (0, 0, 0), "{left:?} wait for what does not come");
+                    self.now = self.now.max(self.end);
+                }
+            },
         }
         true
     }

@@ -49,11 +49,13 @@ fn a_client_of_a_unix_socket_is_believed_where_told_so() {
     let telling = |path: &str| {
         format!("GET {path} HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 192.0.2.7\r\n\r\n")
     };
-    let mut balancer = Link::connect_unix(&plain).expect("somebody listens");
+    // The harness has waited for the first listener only.
+    let connect = |path| until("somebody listens", || Link::connect_unix(path));
+    let mut balancer = connect(&plain);
     assert_eq!(balancer.ask(telling("/plain")).status(), 200);
     assert_eq!(spillgate.record("/plain")["client"], "192.0.2.7");
     // The header names a client with an address, whose word is not believed.
-    let mut balancer = Link::connect_unix(&proxied).expect("somebody listens");
+    let mut balancer = connect(&proxied);
     balancer.send("PROXY TCP4 192.0.2.9 192.0.2.1 1234 80\r\n");
     assert_eq!(balancer.ask(telling("/proxied")).status(), 200);
     assert_eq!(spillgate.record("/proxied")["client"], "192.0.2.9");

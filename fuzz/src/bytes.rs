@@ -6,6 +6,7 @@
 //! accepted holds no byte that could start another line, and means the same when it is written out
 //! and read again.
 
+use spillgate_wire::agent_line::{self, Admin, AgentLine, Health, Weight};
 use spillgate_wire::http1::{
     BodyDecoder, BodyError, Framing, HeadLimits, Method, RequestHead, ResponseIndex, TargetForm,
     Version, encode,
@@ -162,6 +163,50 @@ pub fn proxy_protocol(input: &[u8]) {
         Ok(None) => assert!(input.len() < proxy_protocol::V2_SIZE_MAX),
         Err(_) => {}
     }
+}
+
+/// The line of an agent: also that what was understood means the same when it is said alone.
+pub fn agent_line(input: &[u8]) {
+    let shown = |seen: &[u8]| agent_line::parse(seen).map(|line| line.map(|l| format!("{l:?}")));
+    let whole = shown(input);
+    for step in steps(input) {
+        let verdict = in_steps(input, step, shown);
+        assert_eq!(verdict, whole, "in steps of {step}");
+    }
+    let Ok(Some(line)) = agent_line::parse(input) else {
+        return;
+    };
+    let text = written(&line);
+    let again = agent_line::parse(&text).expect("it was short enough").expect("it has an end");
+    assert_eq!(again, AgentLine { unknown: None, ..line }, "{}", text.escape_ascii());
+}
+
+/// The words of a line as an agent would say them.
+fn written(line: &AgentLine<'_>) -> Vec<u8> {
+    let admin = line.admin.map(|admin| match admin {
+        Admin::Ready => "ready".to_owned(),
+        Admin::Drain => "drain".to_owned(),
+        Admin::Maint => "maint".to_owned(),
+    });
+    let weight = line.weight.map(|weight| match weight {
+        Weight::Percent(percent) => format!("{percent}%"),
+        Weight::Absolute(weight) => format!("weight:{weight}"),
+    });
+    let slots = line.slots.map(|slots| format!("maxconn:{slots}"));
+    let health = line.health.map(|health| match health {
+        Health::Up => "up".to_owned(),
+        Health::Down => "down".to_owned(),
+        Health::Failed => "failed".to_owned(),
+        Health::Stopped => "stopped".to_owned(),
+    });
+    let words: Vec<String> = [admin, weight, slots, health].into_iter().flatten().collect();
+    let mut text = words.join(", ").into_bytes();
+    if let Some(description) = line.description {
+        text.push(b'#');
+        text.extend_from_slice(description);
+    }
+    text.push(b'\n');
+    text
 }
 
 /// Call `parse` with ever more of the input until it comes to a verdict or the input ends.

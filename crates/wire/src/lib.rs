@@ -8,6 +8,7 @@
 //! Deliberately absent: header maps, owned strings, and lenience. Where two programs could read
 //! the same bytes differently, the bytes are refused.
 
+pub mod agent_line;
 pub mod forwarded;
 pub mod http1;
 pub mod proxy_protocol;

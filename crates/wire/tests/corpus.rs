@@ -39,3 +39,8 @@ fn chunked_body() {
 fn proxy_protocol() {
     run("proxy_protocol", checks::proxy_protocol);
 }
+
+#[test]
+fn agent_line() {
+    run("agent_line", checks::agent_line);
+}

@@ -12,6 +12,29 @@ use spillgate_wire::http1::{
 
 const LIMITS: HeadLimits = HeadLimits { size_max: 32 * 1024, fields_max: 128 };
 
+/// What agents say, and nearly say.
+const AGENT_WORDS: &[&str] = &[
+    "up",
+    "Down",
+    "FAILED",
+    "fail",
+    "stopped",
+    "ready",
+    "drain",
+    "maint",
+    "75%",
+    "0%",
+    "99999%",
+    "weight:3",
+    "weight:300",
+    "weight:10%",
+    "maxconn:30",
+    "maxconn:0",
+    "maxconn:",
+    "db",
+    "-1%",
+];
+
 /// A request before it is written.
 #[derive(Clone, Debug)]
 struct Request {
@@ -186,6 +209,21 @@ proptest! {
         checks::response_head(&input);
         checks::chunked_body(&input);
         checks::proxy_protocol(&input);
+        checks::agent_line(&input);
+    }
+
+    #[test]
+    fn words_of_agents_in_any_order_are_read(
+        words in prop::collection::vec((select(AGENT_WORDS), select(vec![' ', ',', '\t', '#'])), 0..12),
+        end in select(vec!["\n", "\r\n", ""]),
+    ) {
+        let mut text = String::new();
+        for (word, between) in words {
+            text.push_str(word);
+            text.push(between);
+        }
+        text.push_str(end);
+        checks::agent_line(text.as_bytes());
     }
 
     /// Random bytes rarely come far; good messages with a few bytes changed do.

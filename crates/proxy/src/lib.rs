@@ -26,6 +26,7 @@ mod idle;
 pub mod active;
 pub mod pool;
 pub mod probe;
+pub mod agent;
 pub mod serve;
 pub mod settings;
 pub mod metrics;

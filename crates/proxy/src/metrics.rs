@@ -13,11 +13,11 @@ pub mod scrape;
 pub mod sums;
 pub mod table;
 
-use spillgate_runtime::metrics::{Counter, Counters, Histogram, SharedCounter};
+use spillgate_runtime::metrics::{Counter, Counters, Histogram, LabelSet, SharedCounter};
 
 use label::{
-    CloseReason, ConnectKind, FailReason, IdleEnd, PauseReason, RefuseReason, RelayReason,
-    RetryKind, ShedReason, Stage, StatusClass,
+    AgentOutcome, CloseReason, ConnectKind, FailReason, IdleEnd, PauseReason, RefuseReason,
+    RelayReason, RetryKind, ShedReason, Stage, StatusClass,
 };
 
 /// The cells of one shard. Shared with the scrape by `Arc`; written by that shard alone.
@@ -118,13 +118,15 @@ pub struct ControlMetrics {
     pub pools: Vec<ProbeMetrics>,
 }
 
-/// Probes of one pool.
+/// Probes and agents of one pool.
 #[derive(Debug, Default)]
 pub struct ProbeMetrics {
     /// Probes that the worker answered as it should.
     pub succeeded: SharedCounter,
     /// Probes that it did not.
     pub failed: SharedCounter,
+    /// Questions to agents, by what came of them.
+    pub agents: [SharedCounter; AgentOutcome::ALL.len()],
 }
 
 /// How many cells of each sort there are.

@@ -3,6 +3,7 @@
 //! Sharing rule: the gate's lock is held for one decision and the sending of its outputs to
 //! mailboxes, never over a wait. A mailbox's own lock is only taken inside it, never around it.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +15,7 @@ use spillgate_runtime::clock;
 use spillgate_runtime::http::settings::Endpoint;
 use spillgate_runtime::shard::Mailbox;
 
+use crate::agent::Asked;
 use crate::settings::PoolSettings;
 use crate::shard::ShardMessage;
 
@@ -60,6 +62,8 @@ pub struct Pool {
     pub settings: PoolSettings,
     gate: Mutex<Gate>,
     members: Mutex<Vec<Member>>,
+    /// What came of asking the agents, for whoever looks.
+    asked: Mutex<BTreeMap<WorkerId, Asked>>,
     mailboxes: Arc<Mailboxes>,
     /// The timeout for which the control side is set, in nanoseconds.
     armed: AtomicU64,
@@ -90,6 +94,7 @@ impl Pool {
             settings,
             gate: Mutex::new(gate),
             members: Mutex::new(Vec::new()),
+            asked: Mutex::default(),
             mailboxes,
             armed: AtomicU64::new(u64::MAX),
         }
@@ -223,6 +228,17 @@ impl Pool {
     /// Which of its processes `worker` is now.
     pub fn generation(&self, worker: WorkerId) -> u64 {
         self.members().get(worker.0 as usize).map_or(0, |member| member.generation)
+    }
+
+    /// What came of asking the agents of the workers that have one.
+    pub fn asked(&self) -> BTreeMap<WorkerId, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The agent of `worker` was asked.
+    pub(crate) fn set_asked(&self, worker: WorkerId, asked: Asked) {
+        let mut all = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(worker, asked);
     }
 
     /// A worker joined, left, or changed.

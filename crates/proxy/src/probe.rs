@@ -11,6 +11,7 @@ use spillgate_runtime::clock;
 use spillgate_runtime::drive::{self, ControlHandle, Notify};
 use spillgate_runtime::http::ask::{self, AskError};
 
+use crate::agent;
 use crate::metrics::ControlMetrics;
 use crate::pool::{ControlMessage, Mailboxes, Pool};
 
@@ -33,6 +34,7 @@ pub async fn serve_gates(
     let timers: Vec<Arc<Notify>> = pools.iter().map(|_| Arc::new(Notify::new())).collect();
     for (pool, timer) in pools.iter().zip(&timers) {
         control.spawn(keep_time(Arc::clone(pool), Arc::clone(timer)));
+        agent::start(&control, pool, &metrics);
     }
     let mut batch = Vec::new();
     loop {

@@ -80,10 +80,23 @@ pub struct PoolSettings {
     /// Responses longer than this are relayed at the client's speed, with the slot held. Default 64
     /// MiB.
     pub response_size_max: ByteSize,
+    /// The agents of its workers; none: nobody is asked.
+    pub agents: Option<AgentSettings>,
     /// The path of the HTTP probe; none: probes are connects.
     pub probe_path: Option<String>,
     /// Longest probe. Default 1 s.
     pub probe_time_max: Duration,
+}
+
+/// The agents of a pool's workers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentSettings {
+    /// Where they are asked, in the order of the workers, one for each.
+    pub endpoints: Vec<Endpoint>,
+    /// Time between two questions to one of them, and the longest answer. Default 2 s (HAProxy's).
+    pub interval: Duration,
+    /// What each is told first. Default nothing.
+    pub send: String,
 }
 
 /// Who the workers of a pool are.

@@ -217,6 +217,7 @@ fn settings(endpoint: &Endpoint) -> Settings {
         respond_hold_max: ByteSize::from_kib(64),
         respond_hold_wait: second,
         response_size_max: ByteSize::from_mib(64),
+        agents: None,
         probe_path: None,
         probe_time_max: second,
     };

@@ -190,16 +190,32 @@ fn random_pool(rng: &mut Rng, text: &mut String, pool: &str, database: bool) {
     }
     for _ in 0..rng.below(6) {
         let (at, worker) = (rng.below(4000), rng.below(workers));
-        let event = match rng.below(6) {
+        let event = match rng.below(7) {
             0 => format!("what = 'crowd'\nclients = {}", 1 + rng.below(60)),
             1 => format!("what = 'crash'\nworker = {worker}"),
             2 => format!("what = 'hang'\nworker = {worker}\nlasts = '{}ms'", rng.below(3000)),
             3 => format!("what = 'pause'\nlasts = '{}ms'", rng.below(500)),
             4 => format!("what = 'slow'\nworker = {worker}\nlasts = '1s'\nfactor = 4"),
+            5 => report(worker, rng),
             _ => format!("what = 'refuse'\nworker = {worker}\nlasts = '{}ms'", rng.below(500)),
         };
         line(format!("[[event]]\nat = '{at}ms'\npool = '{pool}'\n{event}"));
     }
+}
+
+/// What an agent may say, mostly that things are well.
+fn report(worker: u64, rng: &mut Rng) -> String {
+    let words = [
+        "admin = 'ready', health = 'up'",
+        "percent = 50",
+        "slots = 1",
+        "percent = 100, slots = 0, admin = 'ready'",
+        "admin = 'drain'",
+        "health = 'down'",
+        "admin = 'maint'",
+    ];
+    let says = words[rng.below(words.len() as u64) as usize];
+    format!("what = 'report'\nworker = {worker}\nsays = {{ {says} }}")
 }
 
 /// Checked in each: the gates' invariants after every step, the world's books, and what is here.

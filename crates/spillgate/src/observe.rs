@@ -124,7 +124,7 @@ impl Observer {
             name: &pool.settings.name,
             view: &view,
             sums: &sums::pool_sums(&self.metrics, Some(index)),
-            slots: pool.settings.gate.slots.count(),
+            asked: &pool.asked(),
             endpoints: &endpoints,
             supervisor: supervisor.as_ref(),
             doing: &here,

@@ -214,7 +214,10 @@ proptest! {
 
     #[test]
     fn words_of_agents_in_any_order_are_read(
-        words in prop::collection::vec((select(AGENT_WORDS), select(vec![' ', ',', '\t', '#'])), 0..12),
+        words in prop::collection::vec(
+            (select(AGENT_WORDS), select(vec![' ', ',', '\t', '#'])),
+            0..12,
+        ),
         end in select(vec!["\n", "\r\n", ""]),
     ) {
         let mut text = String::new();

@@ -213,7 +213,7 @@ impl Gate {
     /// Is the queue held: until the first worker is ready, or while nobody is left but workers that
     /// end their last exchanges and whose next process is about to take over?
     pub(super) fn is_held(&self) -> bool {
-        let changes_over = |worker: &Worker| worker.state == State::Draining && !worker.leaving;
+        let changes_over = |worker: &Worker| worker.base == State::Draining && !worker.leaving;
         let is_changing = || self.pool.workers().iter().any(changes_over);
         self.served_since.is_none() || (self.none_up_since.is_some() && is_changing())
     }
@@ -269,7 +269,7 @@ impl Gate {
     /// is known.
     fn drain_time(&self) -> Duration {
         let mean = self.answers.mean().unwrap_or_default();
-        let slots = self.pool.up().max(1).saturating_mul(self.pool.slots());
+        let slots = self.pool.slots_up().max(self.pool.slots());
         let exchanges = (self.queue.len() as u32).saturating_add(1);
         mean.saturating_mul(exchanges) / slots
     }

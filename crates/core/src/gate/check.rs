@@ -60,7 +60,7 @@ impl Gate {
     fn check_work_conserving(&self) {
         for index in 0..self.pool.workers().len() {
             let worker = self.pool.worker(index);
-            if worker.state != State::Up || worker.in_flight >= self.pool.slots() {
+            if worker.state != State::Up || worker.in_flight >= self.pool.limit(index) {
                 continue;
             }
             for waiter in self.queue.iter().filter(|waiter| waiter.reserved.is_none()) {

@@ -6,7 +6,8 @@
 //! ejection. An exchange without an answer keeps its slot: the worker may be busy with it still,
 //! and one more exchange would break the promise of one at a time.
 
-use crate::pool::{OutReason, State, may_eject};
+use crate::id::WorkerId;
+use crate::pool::{OutReason, Report, Said, State, may_eject};
 
 use super::permits::Held;
 use super::{Fate, Fault, Gate, Outcome, Output, Returned};
@@ -58,25 +59,53 @@ impl Gate {
         }
     }
 
-    /// Change the state of the worker at `index`.
-    pub(super) fn enter(&mut self, index: usize, state: State) {
+    /// Change what probes, exchanges and whoever runs it have made of the worker at `index`.
+    pub(super) fn enter(&mut self, index: usize, base: State) {
         let held = self.is_held();
         let worker = self.pool.worker_mut(index);
-        if worker.state == state {
+        if worker.base == base {
             return;
         }
-        worker.state = state;
-        worker.state_since = self.now;
+        worker.base = base;
         worker.probing.outdate();
+        self.schedule(index);
+        self.judge(index, held);
+    }
+
+    /// The agent of a worker has spoken.
+    pub(super) fn report(&mut self, worker: WorkerId, report: &Report) {
+        let Some(index) = self.pool.find(worker) else {
+            return;
+        };
+        let held = self.is_held();
+        let worker = self.pool.worker_mut(index);
+        worker.agent.get_or_insert(Said::NOTHING).hear(report);
+        self.judge(index, held);
+        self.after(index);
+    }
+
+    /// Treat the worker at `index` as the worst of those who have a say; `held` is whether the
+    /// queue was held before.
+    fn judge(&mut self, index: usize, held: bool) {
+        let worker = self.pool.worker_mut(index);
+        let state = worker.signs().worst();
+        let before = std::mem::replace(&mut worker.state, state);
+        if before == state {
+            return;
+        }
+        worker.state_since = self.now;
         self.outputs.push_back(Output::State { worker: worker.id, state });
         self.pool.refresh(index);
+        if [before, state].contains(&State::Out(OutReason::Maint)) {
+            self.pool.worker_mut(index).probing.outdate();
+            self.schedule(index);
+        }
         if state == State::Up {
             self.served_since = self.served_since.filter(|_| !held).or(Some(self.now));
         } else {
             self.unreserve_all(index);
             self.close_all(index);
         }
-        self.schedule(index);
         if self.pool.up() > 0 {
             self.none_up_since = None;
         } else if self.none_up_since.is_none() {
@@ -143,7 +172,7 @@ impl Gate {
 
     /// Only what was up, or out for a lesser reason than a stuck slot, changes.
     pub(super) fn take_out(&mut self, index: usize, reason: OutReason) {
-        match self.pool.worker(index).state {
+        match self.pool.worker(index).base {
             State::Up => self.enter(index, State::Out(reason)),
             State::Out(_) if reason == OutReason::Stuck => self.enter(index, State::Out(reason)),
             _ => {}
@@ -156,7 +185,7 @@ impl Gate {
         let members = self.pool.workers().iter().filter(|worker| !worker.leaving).count() as u32;
         let worker = self.pool.worker_mut(index);
         worker.ejection.failed();
-        let may = worker.state == State::Up && may_eject(&self.settings, up, members);
+        let may = worker.base == State::Up && may_eject(&self.settings, up, members);
         if !(may && worker.ejection.is_due(&self.settings)) {
             return false;
         }
@@ -170,7 +199,7 @@ impl Gate {
     fn recall_ejected(&mut self) {
         for index in 0..self.pool.workers().len() {
             let worker = self.pool.worker_mut(index);
-            if worker.state == State::Out(OutReason::Ejected) {
+            if worker.base == State::Out(OutReason::Ejected) {
                 worker.probing.recall(self.now);
             }
         }

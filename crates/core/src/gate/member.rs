@@ -31,6 +31,7 @@ impl Gate {
                 self.renew(index);
                 let worker = self.pool.worker_mut(index);
                 worker.leaving = false;
+                worker.agent = None;
                 worker.supervised = supervised;
                 self.enter(index, State::Starting);
                 index
@@ -49,7 +50,7 @@ impl Gate {
     /// A new process can serve. One that is up already is the one that is known.
     fn ready(&mut self, index: usize) {
         let worker = self.pool.worker(index);
-        if worker.leaving || worker.state == State::Up {
+        if worker.leaving || worker.base == State::Up {
             return;
         }
         self.renew(index);
@@ -64,7 +65,7 @@ impl Gate {
     }
 
     fn drain_worker(&mut self, index: usize) {
-        if self.pool.worker(index).state != State::Down {
+        if self.pool.worker(index).base != State::Down {
             self.enter(index, State::Draining);
             self.after(index);
         }

@@ -4,6 +4,7 @@
 //! them from requests and sockets, the simulator from a random world, the trace from a file.
 
 use crate::id::{ShardId, Ticket, WorkerId};
+use crate::pool::Report;
 use crate::time::{Duration, Instant};
 
 use super::permit::Permit;
@@ -35,6 +36,14 @@ pub enum Input {
         worker: WorkerId,
         /// What happened to it.
         change: Change,
+    },
+    /// A worker, or an agent beside it, says what it can take. What was said of a worker that is no
+    /// member is forgotten.
+    Report {
+        /// The worker.
+        worker: WorkerId,
+        /// What was said.
+        report: Report,
     },
     /// Shed everything that waits, and everything that will come, with [`Reason::Draining`].
     Drain,

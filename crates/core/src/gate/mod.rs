@@ -123,6 +123,7 @@ impl Gate {
             Input::Closed { worker, shard } => self.closed(worker, shard),
             Input::Probed(probed) => self.probed(probed),
             Input::Member { worker, change } => self.member(worker, change),
+            Input::Report { worker, report } => self.report(worker, &report),
             Input::Drain => self.drain(),
         }
     }

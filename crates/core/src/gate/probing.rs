@@ -94,7 +94,7 @@ impl Gate {
     /// Ask the worker at `index` about a slot that was cut just now. One that went out for it is
     /// asked after the usual time: it has a reason to be silent.
     pub(super) fn ask_stuck(&mut self, index: usize) {
-        if self.pool.worker(index).state == State::Up {
+        if self.pool.worker(index).base == State::Up {
             self.hasten(index);
         } else {
             self.schedule(index);
@@ -113,7 +113,7 @@ impl Gate {
             // It is busy, which is no failure before it has been for too long.
             Some(since) if now < since + stuck_time_max => {}
             Some(_) => self.take_out(index, OutReason::Stuck),
-            None if worker.state == State::Up => worker.probing.failed(self.settings.probe_fall),
+            None if worker.base == State::Up => worker.probing.failed(self.settings.probe_fall),
             None => {}
         }
     }
@@ -124,7 +124,7 @@ impl Gate {
         worker.probing.not_before = Instant::ZERO;
         worker.free_stuck();
         self.pool.refresh(index);
-        if matches!(self.pool.worker(index).state, State::Starting | State::Out(_)) {
+        if matches!(self.pool.worker(index).base, State::Starting | State::Out(_)) {
             self.enter(index, State::Up);
         }
     }
@@ -132,7 +132,10 @@ impl Gate {
     /// The time between two questions to the worker at `index`; none: it is not asked.
     fn interval(&self, index: usize) -> Option<Duration> {
         let worker = self.pool.worker(index);
-        match worker.state {
+        if worker.state == State::Out(OutReason::Maint) {
+            return None;
+        }
+        match worker.base {
             State::Up | State::Draining if worker.stuck > 0 => Some(self.settings.probe_interval),
             State::Starting if worker.supervised => None,
             State::Starting | State::Out(_) => Some(self.settings.probe_interval),
@@ -143,22 +146,23 @@ impl Gate {
 
     fn ask(&mut self, index: usize) {
         self.pool.worker_mut(index).probing.waiting = false;
-        let state = self.pool.worker(index).state;
+        let base = self.pool.worker(index).base;
         let stuck = self.pool.worker(index).stuck > 0;
-        let silent = stuck || state == State::Out(OutReason::Stuck);
+        let silent = stuck || base == State::Out(OutReason::Stuck);
         let exchange = self.settings.probe_exchange || silent;
         let kind = if exchange { ProbeKind::Exchange } else { ProbeKind::Connect };
-        let takes_slot = !stuck && (exchange || state == State::Up);
+        let takes_slot = !stuck && (exchange || base == State::Up);
         let id = self.pool.worker(index).id;
         if !takes_slot {
             return self.send_probe(index, Probe { worker: id, kind, permit: None });
         }
         let worker = self.pool.worker(index);
-        if worker.in_flight >= self.pool.slots() && state == State::Up {
+        let is_full = worker.in_flight >= self.pool.limit(index);
+        if is_full && base == State::Up {
             // It is busy serving, which is answer enough.
             return self.schedule(index);
         }
-        if worker.in_flight >= self.pool.slots() {
+        if is_full {
             return self.pool.worker_mut(index).probing.wait();
         }
         if worker.connections.open() >= self.pool.connections_max() {

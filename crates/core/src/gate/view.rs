@@ -4,7 +4,7 @@
 //! exchanges ended, which the shards count.
 
 use crate::id::WorkerId;
-use crate::pool::{State, Worker};
+use crate::pool::{Said, Signs, State};
 use crate::stats::window::Window;
 use crate::time::{Duration, Instant};
 use crate::units::Ratio;
@@ -68,6 +68,12 @@ pub struct WorkerView {
     pub state: State,
     /// Since when.
     pub state_since: Instant,
+    /// What each of those says who have a say in it; `state` is the worst.
+    pub signs: Signs,
+    /// What its agent said and holds; none: no agent has spoken.
+    pub said: Option<Said>,
+    /// Exchanges that it may hold now.
+    pub slots: u32,
     /// Exchanges in it now, stuck ones included.
     pub in_flight: u32,
     /// Slots held by exchanges that were given up while the worker may still be busy.
@@ -92,24 +98,28 @@ impl Gate {
             queue_len: self.queue.len() as u32,
             queue_len_max: self.settings.queue_len_max,
             in_flight: self.permits.len() as u32 + stuck,
-            slots: self.pool.up().saturating_mul(self.pool.slots()),
+            slots: self.pool.slots_up(),
             wait: Quantiles::of(&self.waits),
             service: self.answers.quantiles(),
             arrivals: self.totals.arrivals,
             grants: self.totals.grants,
             retries: self.totals.retries,
             probes: self.totals.probes,
-            workers: self.pool.workers().iter().map(WorkerView::of).collect(),
+            workers: (0..self.pool.workers().len()).map(|index| self.worker_view(index)).collect(),
         }
     }
 }
 
-impl WorkerView {
-    fn of(worker: &Worker) -> Self {
+impl Gate {
+    fn worker_view(&self, index: usize) -> WorkerView {
+        let worker = self.pool.worker(index);
         WorkerView {
             id: worker.id,
             state: worker.state,
             state_since: worker.state_since,
+            signs: worker.signs(),
+            said: worker.agent,
+            slots: self.pool.limit(index),
             in_flight: worker.in_flight - worker.reserved.len() as u32,
             stuck: worker.stuck,
             open: worker.connections.open(),

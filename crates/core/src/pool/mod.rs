@@ -13,6 +13,8 @@
 //! Down is entered from everywhere when the process ends, and left to Up by Ready.
 //! ```
 //!
+//! That is a worker's base. What its agent says comes on top: its state is the worse of the two.
+//!
 //! Invariants: workers are sorted by id; `free` holds exactly the workers that are up and have a
 //! slot left, and `up` counts those that are up. `Pool::refresh` restores both after each change.
 
@@ -20,11 +22,15 @@ mod balance;
 mod connections;
 mod outlier;
 mod probe;
+mod report;
+mod signs;
 mod worker;
 
 pub(crate) use balance::{Choice, Way};
 pub(crate) use outlier::may_eject;
 pub(crate) use probe::{is_asking_broken, verdict};
+pub use report::{Admin, Health, Report, Said};
+pub use signs::Signs;
 pub(crate) use worker::Worker;
 
 use crate::id::WorkerId;
@@ -62,6 +68,10 @@ pub enum OutReason {
     Probe,
     /// Too many failures in a row.
     Ejected,
+    /// Its agent says that it does not work.
+    Agent,
+    /// Its agent says that it is being worked on.
+    Maint,
 }
 
 /// The workers of one pool.
@@ -144,7 +154,18 @@ impl Pool {
     /// Is the worker at `index` one that could be granted now?
     pub(crate) fn is_free(&self, index: usize) -> bool {
         let worker = &self.workers[index];
-        worker.state == State::Up && worker.in_flight < self.slots
+        worker.state == State::Up && worker.in_flight < self.limit(index)
+    }
+
+    /// Exchanges that the worker at `index` may hold now.
+    pub(crate) fn limit(&self, index: usize) -> u32 {
+        self.workers[index].limit(self.slots)
+    }
+
+    /// Slots of all workers that are up.
+    pub(crate) fn slots_up(&self) -> u32 {
+        let up = self.workers.iter().filter(|worker| worker.state == State::Up);
+        up.fold(0, |sum, worker| sum.saturating_add(worker.limit(self.slots)))
     }
 
     /// Take over what changed in the worker at `index`.

@@ -105,13 +105,13 @@ impl Probing {
 /// Do more than half of the workers that were in before their probes failed, fail together?
 pub(crate) fn is_asking_broken(workers: &[Worker]) -> bool {
     let failing = workers.iter().filter(|worker| worker.probing.failing).count();
-    let in_before = |worker: &&Worker| worker.probing.failing || worker.state == State::Up;
+    let in_before = |worker: &&Worker| worker.probing.failing || worker.base == State::Up;
     failing * 2 > workers.iter().filter(in_before).count()
 }
 
 /// The state that its probes alone would give a worker; none: they change nothing.
 pub(crate) fn verdict(worker: &Worker, asking_broken: bool) -> Option<State> {
-    match worker.state {
+    match worker.base {
         State::Up if worker.probing.failing && !asking_broken => Some(State::Out(OutReason::Probe)),
         State::Out(OutReason::Probe) if asking_broken => Some(State::Up),
         _ => None,
@@ -140,7 +140,7 @@ mod tests {
         let check = |failing: usize, up: usize, expected: bool| {
             let worker = |id: usize| {
                 let mut worker = Worker::new(WorkerId(id as u32), false, Instant::ZERO);
-                worker.state = if id < up { State::Up } else { State::Down };
+                worker.base = if id < up { State::Up } else { State::Down };
                 worker.probing.failing = id < failing;
                 worker
             };

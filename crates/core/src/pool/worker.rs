@@ -12,12 +12,19 @@ use super::State;
 use super::connections::Connections;
 use super::outlier::Ejection;
 use super::probe::Probing;
+use super::report::Said;
+use super::signs::Signs;
 
 /// State and counts of one worker.
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) id: WorkerId,
+    /// What it is treated as: the worse of `base` and its agent's word.
     pub(crate) state: State,
+    /// What probes, exchanges and whoever runs it have made of it.
+    pub(crate) base: State,
+    /// What its agent said; none: there was no report yet.
+    pub(crate) agent: Option<Said>,
     pub(crate) state_since: Instant,
     /// Started by our supervisor: it says when the worker can serve.
     pub(crate) supervised: bool,
@@ -48,6 +55,8 @@ impl Worker {
         Worker {
             id,
             state: State::Starting,
+            base: State::Starting,
+            agent: None,
             state_since: now,
             supervised,
             leaving: false,
@@ -63,6 +72,17 @@ impl Worker {
             grants: 0,
             counted_up: false,
         }
+    }
+
+    /// What each of those says who have a say.
+    pub(crate) fn signs(&self) -> Signs {
+        let agent = self.agent.map_or(State::Up, |said| said.verdict());
+        Signs::of(self.base, self.supervised, agent)
+    }
+
+    /// Exchanges that it may hold now, of `slots`.
+    pub(crate) fn limit(&self, slots: u32) -> u32 {
+        self.agent.map_or(slots, |said| said.limit(slots))
     }
 
     /// Is nothing of it out, so that it can be forgotten?
@@ -88,6 +108,7 @@ impl Worker {
 
     pub(super) fn check_invariants(&self, slots: u32, connections_max: u32) {
         let id = self.id.0;
+        assert_eq!(self.state, self.signs().worst(), "worker {id} is treated as the worst says");
         let reserved = self.reserved.len() as u32;
         assert!(self.in_flight <= slots, "worker {id} has {} in flight", self.in_flight);
         assert!(self.stuck + reserved <= self.in_flight, "stuck and reserved slots are taken");

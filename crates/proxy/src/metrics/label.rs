@@ -9,7 +9,7 @@
 mod connection;
 mod reason;
 
-pub use connection::{CloseReason, ConnectKind, IdleEnd, PauseReason};
+pub use connection::{AgentOutcome, CloseReason, ConnectKind, IdleEnd, PauseReason};
 pub use reason::{FailReason, RefuseReason, ShedReason};
 
 use spillgate_runtime::metrics::LabelSet;

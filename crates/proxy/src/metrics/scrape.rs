@@ -13,7 +13,7 @@ use spillgate_runtime::metrics::{
     Counters, Described, Distribution, Family, Histogram, LabelSet, Sample, Value,
 };
 
-use super::label::Stage;
+use super::label::{AgentOutcome, Stage};
 use super::sums::{by_member, connections_of, open_of};
 use super::{ControlMetrics, ListenerMetrics, PoolMetrics, ShardMetrics, table};
 
@@ -123,6 +123,8 @@ fn workers(reading: &Reading<'_>) -> Vec<Family> {
         reading.by_worker(&table::WORKER_CONNECTIONS, |worker| worker.open.into()),
         reading.by_worker(&table::WORKER_FAILURES, |worker| worker.failures.into()),
         reading.probes(),
+        reading.agents(),
+        reading.by_worker(&table::WORKER_SLOTS, |worker| worker.slots.into()),
         reading.by_member(&table::CONNECTS, |cells| &cells.connects),
         reading.by_member(&table::IDLE_CLOSED, |cells| &cells.idle_ends),
     ]
@@ -253,6 +255,18 @@ impl Reading<'_> {
         Family { described: &table::PROBES, samples }
     }
 
+    fn agents(&self) -> Family {
+        let pools = self.pools.iter().zip(&self.control.pools);
+        let samples = pools
+            .flat_map(|(pool, cells)| {
+                AgentOutcome::ALL.iter().zip(&cells.agents).map(|(outcome, count)| {
+                    whole([pool.name.as_str(), outcome.name()], count.value())
+                })
+            })
+            .collect();
+        Family { described: &table::AGENT_REPORTS, samples }
+    }
+
     fn listener(&self, index: usize) -> impl Iterator<Item = &ListenerMetrics> {
         self.shards.iter().filter_map(move |shard| shard.listeners.get(index))
     }
@@ -322,6 +336,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use spillgate_core::id::WorkerId;
+    use spillgate_core::pool::Signs;
     use spillgate_core::time::Instant;
     use spillgate_runtime::metrics::{Kind, Unit};
 
@@ -334,7 +349,11 @@ mod tests {
     }
 
     fn worker() -> WorkerView {
+        let up = State::Up;
         WorkerView {
+            signs: Signs { probe: up, passive: up, admin: up, agent: up },
+            said: None,
+            slots: 2,
             id: WorkerId(3),
             state: State::Up,
             state_since: Instant::ZERO,

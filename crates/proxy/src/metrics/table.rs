@@ -6,8 +6,8 @@
 use spillgate_runtime::metrics::{Described, Kind, Label, Unit, Values, names};
 
 use super::label::{
-    CloseReason, ConnectKind, FailReason, IdleEnd, PauseReason, RefuseReason, RelayReason,
-    RetryKind, ShedReason, Stage, StatusClass,
+    AgentOutcome, CloseReason, ConnectKind, FailReason, IdleEnd, PauseReason, RefuseReason,
+    RelayReason, RetryKind, ShedReason, Stage, StatusClass,
 };
 
 /// Every metric of the proxy, in the order of the manual.
@@ -37,6 +37,8 @@ pub static ALL: &[&Described] = &[
     &WORKER_CONNECTIONS,
     &WORKER_FAILURES,
     &PROBES,
+    &AGENT_REPORTS,
+    &WORKER_SLOTS,
     &CONNECTS,
     &IDLE_CLOSED,
     &ACCEPTED,
@@ -199,6 +201,16 @@ pub(super) static PROBES: Described = counter(
     "spillgate_probes_total",
     &[POOL, closed("outcome", || vec!["succeeded", "failed"])],
     "Probes that ended",
+);
+pub(super) static AGENT_REPORTS: Described = counter(
+    "spillgate_agent_reports_total",
+    &[POOL, closed("outcome", names::<AgentOutcome>)],
+    "Questions to agents that ended",
+);
+pub(super) static WORKER_SLOTS: Described = gauge(
+    "spillgate_worker_slots",
+    &[POOL, WORKER],
+    "Exchanges that the worker may hold now: its slots, less what its agent takes away",
 );
 pub(super) static CONNECTS: Described = counter(
     "spillgate_worker_connects_total",

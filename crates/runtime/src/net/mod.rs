@@ -4,6 +4,7 @@
 //! on the control engine (`admin`, `control_socket`). Absent: what is said over any of them.
 
 pub mod admin;
+pub mod ask_line;
 pub mod control_socket;
 mod places;
 pub mod listen;

@@ -146,8 +146,8 @@ impl Scenario {
             let what = format!("{:?}", event.what).to_lowercase();
             (None, format!("the event '{what}' at {:?} needs '{key}'", event.at.0))
         };
-        let to_one = matches!(event.what, What::Crash | What::Hang | What::Refuse | What::Slow);
-        if to_one && worker.is_none() {
+        let to_all = matches!(event.what, What::Crowd | What::Pause);
+        if !to_all && worker.is_none() {
             return Err(needs("worker"));
         }
         let lasting = matches!(event.what, What::Hang | What::Refuse | What::Slow | What::Pause);
@@ -156,6 +156,9 @@ impl Scenario {
         }
         if event.what == What::Crowd && event.clients.is_none() {
             return Err(needs("clients"));
+        }
+        if event.what == What::Report && event.says.is_none() {
+            return Err(needs("says"));
         }
         if event.what == What::Slow && event.factor.is_none() {
             return Err(needs("factor"));
@@ -168,6 +171,7 @@ impl Scenario {
             lasts: event.lasts.unwrap_or_default().0,
             clients: event.clients.map_or(0, |clients| clients.0),
             factor: event.factor.map_or(1, |factor| factor.0),
+            says: event.says.unwrap_or_default(),
         })
     }
 

@@ -7,6 +7,7 @@
 
 mod check;
 mod pool;
+mod says;
 mod value;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ use crate::curve::Curve;
 
 pub use check::{ReadFile, ScenarioError};
 pub(crate) use pool::{Admission, PoolKeys};
+pub(crate) use says::Says;
 pub(crate) use value::{Count, Rate, Time};
 
 /// A story: load, workers and faults.
@@ -213,6 +215,8 @@ pub(crate) struct Event {
     pub(crate) clients: Option<Count<1, 1_000_000>>,
     /// How many times as slow.
     pub(crate) factor: Option<Count<2, 1000>>,
+    /// What the worker's agent says.
+    pub(crate) says: Option<Says>,
 }
 
 /// What can happen.
@@ -231,6 +235,8 @@ pub(crate) enum What {
     Slow,
     /// All workers of the pool stand still, as in a long garbage collection.
     Pause,
+    /// The agent of a worker speaks.
+    Report,
 }
 
 /// What is different in one of several runs side by side.
@@ -314,6 +320,7 @@ pub(crate) struct Befalling {
     pub(crate) lasts: Duration,
     pub(crate) clients: u32,
     pub(crate) factor: u32,
+    pub(crate) says: Says,
 }
 
 impl Scenario {

@@ -58,6 +58,10 @@ impl World<'_> {
                 }
                 return;
             }
+            What::Report => {
+                let (worker, report) = (WorkerId(worker), event.says.report());
+                return self.tell(pool, Input::Report { worker, report });
+            }
             What::Hang => self.worker(pool, worker).halt(until),
             What::Refuse => self.worker(pool, worker).refuse(until),
             What::Slow => self.worker(pool, worker).slow_down(until, event.factor),

@@ -157,9 +157,13 @@ pub(crate) struct WorkerStatus {
     pub(crate) state: String,
     /// For how long, in seconds.
     pub(crate) state_for_s: f64,
+    /// What each of those says who have a say in the state, which is the worst of them.
+    pub(crate) signs: SignStatus,
+    /// Its agent; none: it has none.
+    pub(crate) agent: Option<AgentStatus>,
     /// Exchanges in it, stuck ones included.
     pub(crate) in_flight: u32,
-    /// How many it may hold.
+    /// How many it may hold now: what is configured, less what its agent takes away.
     pub(crate) slots: u32,
     /// Slots held by exchanges that were given up while it may still be busy.
     pub(crate) stuck: u32,
@@ -182,6 +186,41 @@ pub(crate) struct WorkerStatus {
     pub(crate) memory: Option<u64>,
     /// Its exchanges.
     pub(crate) doing: Vec<DoingStatus>,
+}
+
+/// What each of those says who have a say in a worker's state: the state that it alone would give.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SignStatus {
+    /// Questions that we ask.
+    pub(crate) probe: String,
+    /// What exchanges met.
+    pub(crate) passive: String,
+    /// The supervisor's or an operator's word.
+    pub(crate) admin: String,
+    /// What its agent said.
+    pub(crate) agent: String,
+}
+
+/// The agent beside a worker, and what it said that holds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AgentStatus {
+    /// Where it is asked.
+    pub(crate) endpoint: String,
+    /// What came of the last question: `heard`, `unknown_word`, `incomplete` or `silent`; empty:
+    /// there was none yet.
+    pub(crate) outcome: String,
+    /// Seconds since it last said a line; none: never.
+    pub(crate) heard_s_ago: Option<f64>,
+    /// `ready`, `drain` or `maint`.
+    pub(crate) admin: String,
+    /// The weight of the worker, in percent of the configured one.
+    pub(crate) weight_percent: u32,
+    /// The most exchanges that it wants at once; 0: as many as are configured.
+    pub(crate) maxconn: u32,
+    /// The last word of health, with its description; empty: none was said.
+    pub(crate) health: String,
+    /// A word of its last line that is not known; empty: all are.
+    pub(crate) unknown: String,
 }
 
 /// One running exchange.

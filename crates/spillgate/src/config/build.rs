@@ -3,14 +3,15 @@
 //! Runs only for a file without errors, so each value is there and within its range. That is the
 //! invariant behind each `expect` here.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use spillgate_core::units::{ByteSize, Ratio, Slots};
 use spillgate_core::{gate, supervise};
 use spillgate_proxy::settings::{
-    AccessLog, CommandSettings, Destination, PathMatch, PoolSettings, ReplySettings, RouteSettings,
-    Settings, SpillSettings, WorkerListen, Workers,
+    AccessLog, AgentSettings, CommandSettings, Destination, PathMatch, PoolSettings, ReplySettings,
+    RouteSettings, Settings, SpillSettings, WorkerListen, Workers,
 };
 use spillgate_runtime::http::settings::{Endpoint, HalfClose, ListenerSettings, TrustedFrom};
 
@@ -133,6 +134,7 @@ fn pool(section: &Section, cores: u32) -> PoolSettings {
         respond_hold_max: section.size("respond_hold_max"),
         respond_hold_wait: section.duration("respond_hold_wait"),
         response_size_max: section.size("response_size_max"),
+        agents: agents(section),
         probe_path: section.text("probe_path"),
         probe_time_max: section.duration("probe_time_max"),
     }
@@ -163,6 +165,30 @@ fn gate(section: &Section) -> gate::Settings {
         probe_interval_up: section.duration_or_off("probe_interval_up"),
         probe_fall: section.number("probe_fall"),
         stuck_time_max: section.duration("exchange_time_max"),
+    }
+}
+
+fn agents(section: &Section) -> Option<AgentSettings> {
+    let port = section.has("agent_port").then(|| section.number("agent_port"));
+    let endpoints = match (section.value("agents"), section.value("endpoints"), port) {
+        (Some(Value::Endpoints(agents)), ..) => agents.into_iter().map(|at| at.value).collect(),
+        (_, Some(Value::Endpoints(workers)), Some(port)) => {
+            workers.into_iter().map(|at| beside(&at.value, port)).collect()
+        }
+        _ => return None,
+    };
+    Some(AgentSettings {
+        endpoints,
+        interval: section.duration("agent_interval"),
+        send: section.text("agent_send").unwrap_or_default(),
+    })
+}
+
+/// The same host, another port.
+fn beside(endpoint: &Endpoint, port: u16) -> Endpoint {
+    match endpoint {
+        Endpoint::Tcp(address) => Endpoint::Tcp(SocketAddr::new(address.ip(), port)),
+        Endpoint::Unix(_) => panic!("an agent has a port only beside a worker that has one"),
     }
 }
 

@@ -556,6 +556,50 @@ pub(crate) const KEYS: &[Key] = &[
     },
     Key {
         place: Place::Pool,
+        name: "agents",
+        kind: Kind::Endpoints,
+        preset: Preset::Off("no worker has an agent"),
+        live: false,
+        line: "where the agents of the workers listen, one for each worker, in order",
+        text: "An agent says in one line what its worker can take, as HAProxy's agent-check has \
+               it: `up`, `down`, `ready`, `drain`, `maint`, `75%`, `maxconn:30`. What it said \
+               holds until it says the opposite, also when it is silent.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
+        name: "agent_port",
+        kind: Kind::Count { min: 1, max: 65535 },
+        preset: Preset::Off("no worker has an agent"),
+        live: false,
+        line: "the port of the agent on the host of each endpoint",
+        text: "In place of `agents`, where each worker is on a host of its own.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
+        name: "agent_interval",
+        kind: Kind::Duration { min: ms(10), max: HOUR },
+        preset: Preset::Is(r#""2s""#),
+        live: false,
+        line: "time between two questions to one agent",
+        text: "Also the longest answer. The agents of a pool are asked one after the other, \
+               spread over this time.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
+        name: "agent_send",
+        kind: Kind::Text,
+        preset: Preset::Is(r#""""#),
+        live: false,
+        line: "what an agent is told before it answers",
+        text: "Sent as it stands once the connection is open; write a line end (`\\n`) if the \
+               agent waits for one.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
         name: "connect_time_max",
         kind: Kind::Duration { min: ms(1), max: HOUR },
         preset: Preset::Is(r#""1s""#),

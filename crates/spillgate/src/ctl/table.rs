@@ -9,7 +9,7 @@ use std::fmt::{self, Display, Write};
 use spillgate_core::units::ByteSize;
 
 use crate::admin::status::{
-    DoingStatus, EndStatus, PoolStatus, QuantileStatus, Status, WorkerStatus,
+    AgentStatus, DoingStatus, EndStatus, PoolStatus, QuantileStatus, Status, WorkerStatus,
 };
 
 /// Exchanges shown for one worker.
@@ -120,6 +120,9 @@ fn write_workers(out: &mut String, workers: &[WorkerStatus]) -> fmt::Result {
             seconds(worker.state_for_s),
             shown.join("; "),
         )?;
+        if let Some(said) = worker.agent.as_ref().map(said).filter(|said| !said.is_empty()) {
+            writeln!(out, "          its agent says: {said}")?;
+        }
     }
     Ok(())
 }
@@ -131,10 +134,34 @@ fn ends(worker: &WorkerStatus) -> Option<String> {
     Some(format!("{count} {word}, the last one {last}"))
 }
 
+/// What an agent said and holds, as far as it makes a difference.
+fn said(agent: &AgentStatus) -> String {
+    let mut said = Vec::new();
+    if !matches!(agent.admin.as_str(), "" | "ready") {
+        said.push(agent.admin.clone());
+    }
+    if !matches!(agent.health.as_str(), "" | "up") {
+        said.push(printable(&agent.health));
+    }
+    if agent.weight_percent != 100 {
+        said.push(format!("{} % of its weight", agent.weight_percent));
+    }
+    if agent.maxconn > 0 {
+        said.push(format!("at most {} at once", agent.maxconn));
+    }
+    if !agent.unknown.is_empty() {
+        said.push(format!("and '{}', which is not known", printable(&agent.unknown)));
+    }
+    said.join(", ")
+}
+
 fn exchange(doing: &DoingStatus) -> String {
-    let line = format!("{} {}", doing.method, doing.path);
-    let line: String = line.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    let line = printable(&format!("{} {}", doing.method, doing.path));
     format!("{line} ({} {})", doing.stage, millis(doing.for_ms))
+}
+
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 fn millis(value: f64) -> impl Display {

@@ -10,7 +10,8 @@ use spillgate_runtime::net::control_socket::ControlSocket;
 use super::serve::Commands;
 use super::*;
 use crate::admin::status::{
-    BudgetStatus, DoingStatus, EndStatus, PoolStatus, QuantileStatus, RestartStatus, WorkerStatus,
+    AgentStatus, BudgetStatus, DoingStatus, EndStatus, PoolStatus, QuantileStatus, RestartStatus,
+    SignStatus, WorkerStatus,
 };
 
 fn worker(id: u32) -> WorkerStatus {
@@ -19,6 +20,13 @@ fn worker(id: u32) -> WorkerStatus {
         endpoint: format!("127.0.0.1:{}", 9000 + id),
         state: "up".to_owned(),
         state_for_s: 75.0,
+        signs: SignStatus::default(),
+        agent: (id == 1).then(|| AgentStatus {
+            admin: "drain".to_owned(),
+            weight_percent: 50,
+            health: "stopped: db\u{1b} lost".to_owned(),
+            ..AgentStatus::default()
+        }),
         in_flight: 1,
         slots: 1,
         stuck: u32::from(id == 1),
@@ -218,6 +226,7 @@ pool app: 2 of 2 slots taken, 3 waiting, room for 100
   worker  endpoint            pid  state                  for  doing
        0  127.0.0.1:9000     4711  up              1 min 15 s  GET /page?[2J (dispatch 1.2 s)
        1  127.0.0.1:9001        -  1 stuck         1 min 15 s  GET /page?[2J (dispatch 1.2 s)
+          its agent says: drain, stopped: db? lost, 50 % of its weight
 ";
     assert_eq!(shown, expected);
 }
@@ -226,7 +235,7 @@ pool app: 2 of 2 slots taken, 3 waiting, room for 100
 fn the_table_says_how_the_processes_of_a_worker_end() {
     let mut status = status(None);
     let worker = &mut status.pools[0].workers[1];
-    worker.doing = Vec::new();
+    (worker.doing, worker.agent) = (Vec::new(), None);
     worker.restarts = Some(8);
     worker.last_end = Some("ended with code 3".to_owned());
     let shown = table::of(&status);

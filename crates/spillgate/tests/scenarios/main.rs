@@ -5,6 +5,7 @@
 
 mod accounting;
 mod admin;
+mod agents;
 mod basic;
 mod buffering;
 mod failure;

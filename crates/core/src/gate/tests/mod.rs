@@ -1,5 +1,6 @@
 //! Scripts of inputs and times in, outputs out; invariants after each step.
 
+mod agents;
 mod connections;
 mod limits;
 mod queueing;

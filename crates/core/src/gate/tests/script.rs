@@ -8,8 +8,9 @@
 //! with `s=SHARD`, `since=MS`, `received=MS`, `unsent=W,W` or `sent=W,W` with `deaths=N`,
 //! `charged=N`; `ok`, `shut` (success, connection closed), `ignore`, `error`, `refused`, `reset`,
 //! `refusal`, `stuck`, `cut` with a ticket that has a permit; `abandon T`; `closed W S`; `well W`,
-//! `badly W`, `nothing W` (what a probe heard); `shutdown`. `up` is a supervised worker that is
-//! ready, and its outputs are not looked at.
+//! `badly W`, `nothing W` (what a probe heard); `agent W` with what its agent mentions of `ready`,
+//! `drain`, `maint`, `up`, `down`, `percent=N` and `slots=N`; `shutdown`. `up` is a supervised
+//! worker that is ready, and its outputs are not looked at.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,7 @@ use crate::gate::{
     Settings, Tried,
 };
 use crate::id::{ShardId, Ticket, WorkerId};
+use crate::pool::Report;
 use crate::time::Instant;
 
 /// Run `script` against a gate with these settings.
@@ -93,6 +95,7 @@ impl Runner {
                 let heard = heard.expect("the verb is one of the three");
                 Input::Probed(Probed { worker, heard, permit })
             }
+            "agent" => Input::Report { worker: worker(arguments[0]), report: report(arguments) },
             "shutdown" => Input::Drain,
             _ => {
                 let (outcome, fault, connection) = end(verb);
@@ -167,6 +170,25 @@ fn change(verb: &str) -> Option<Change> {
         "leave" => Change::Leave,
         _ => return None,
     })
+}
+
+fn report(arguments: &[&str]) -> Report {
+    let mut report = Report::default();
+    for argument in &arguments[1..] {
+        match argument.split_once('=') {
+            Some(("percent", percent)) => report.percent = Some(number(percent) as u32),
+            Some(("slots", slots)) => report.slots = Some(number(slots) as u32),
+            _ => {
+                let admin = words::ADMINS.into_iter().find(|one| words::admin(*one) == *argument);
+                let health =
+                    words::HEALTHS.into_iter().find(|one| words::health(*one) == *argument);
+                assert!(admin.is_some() || health.is_some(), "not a word: {argument}");
+                report.admin = admin.or(report.admin);
+                report.health = health.or(report.health);
+            }
+        }
+    }
+    report
 }
 
 fn end(verb: &str) -> (Outcome, Option<Fault>, Fate) {

@@ -14,7 +14,7 @@ use crate::gate::{
     Probed, Returned, Settings, Tried,
 };
 use crate::id::{ShardId, Ticket, WorkerId};
-use crate::pool::State;
+use crate::pool::{Admin, Health, Report, State};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 use crate::units::Slots;
@@ -108,7 +108,8 @@ impl World {
             75..80 => self.abandon(),
             80..85 => self.close_one(),
             85..93 => self.answer_probe(),
-            93..99 => self.change_member(),
+            93..97 => self.change_member(),
+            97..99 => self.report(),
             _ => self.handle(Input::Abandon(Ticket(u64::MAX))),
         }
     }
@@ -260,7 +261,7 @@ impl World {
         let known = self.gate.pool.find(worker).map(|index| self.gate.pool.worker(index));
         let staying = known.filter(|worker| !worker.leaving);
         let new_process = match change {
-            Change::Ready => staying.is_some_and(|worker| worker.state != State::Up),
+            Change::Ready => staying.is_some_and(|worker| worker.base != State::Up),
             Change::Down => known.is_some(),
             Change::Join | Change::JoinSupervised => staying.is_none(),
             Change::Drain | Change::Leave => false,
@@ -269,6 +270,23 @@ impl World {
             *self.processes.entry(worker.0).or_default() += 1;
         }
         self.handle(Input::Member { worker, change });
+    }
+
+    /// An agent speaks.
+    fn report(&mut self) {
+        let rng = &mut self.rng;
+        let worker = WorkerId(rng.below(WORKERS) as u32);
+        // Mostly well, so that the pool does not stand still.
+        let report = Report {
+            admin: [None, Some(Admin::Ready), Some(Admin::Ready), Some(Admin::Drain)]
+                [rng.below(4) as usize]
+                .or((rng.below(4) == 0).then_some(Admin::Maint)),
+            percent: (rng.below(2) == 0).then(|| rng.below(4) as u32 * 50),
+            slots: (rng.below(2) == 0).then(|| rng.below(4) as u32),
+            health: [None, Some(Health::Up), Some(Health::Up), Some(Health::Down)]
+                [rng.below(4) as usize],
+        };
+        self.handle(Input::Report { worker, report });
     }
 
     fn take_outputs(&mut self) {

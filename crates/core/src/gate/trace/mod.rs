@@ -6,7 +6,7 @@
 //! nanoseconds, `-` for none:
 //!
 //! ```text
-//! spillgate gate trace 1          the format
+//! spillgate gate trace 2          the format
 //! set slots 1                     settings, one a line
 //! begin 0                         the moment of birth
 //! in 7 arrive 1 0 7 7 first       an input: moment, verb, fields
@@ -25,4 +25,4 @@ pub use read::{Cause, ParseError, Step, Trace};
 pub use write::{TraceWriter, write_output};
 
 /// The first line of a trace. The number rises with every change of the format.
-const HEADER: &str = "spillgate gate trace 1";
+const HEADER: &str = "spillgate gate trace 2";

@@ -11,6 +11,7 @@ use std::str::{FromStr, SplitAsciiWhitespace};
 use crate::gate::{Arrival, Attempt, Change, Fate, Fault, Heard, Input, Outcome, Permit};
 use crate::gate::{Probed, Returned, Settings, Tried};
 use crate::id::{ShardId, Ticket, WorkerId};
+use crate::pool::Report;
 use crate::time::{Duration, Instant};
 use crate::units::{Ratio, Slots};
 
@@ -49,6 +50,7 @@ enum Kind {
     Closed { worker: WorkerId, shard: ShardId },
     Probed { worker: WorkerId, heard: Heard, permit: Option<u64> },
     Member { worker: WorkerId, change: Change },
+    Report { worker: WorkerId, report: Report },
     Drain,
 }
 
@@ -151,6 +153,7 @@ impl Step {
                 Input::Probed(Probed { worker, heard, permit })
             }
             Kind::Member { worker, change } => Input::Member { worker, change },
+            Kind::Report { worker, report } => Input::Report { worker, report },
             Kind::Drain => Input::Drain,
         };
         Ok(Some(input))
@@ -240,7 +243,7 @@ impl<'a> Fields<'a> {
             "return" => Kind::Return {
                 permit: self.number("permit")?,
                 outcome: self.one_of("outcome", &words::OUTCOMES, words::outcome)?,
-                fault: self.fault()?,
+                fault: self.maybe_one_of("fault", &words::FAULTS, words::fault)?,
                 connection: self.one_of("fate", &words::FATES, words::fate)?,
             },
             "closed" => Kind::Closed { worker: self.worker()?, shard: self.shard()? },
@@ -253,6 +256,7 @@ impl<'a> Fields<'a> {
                 worker: self.worker()?,
                 change: self.one_of("change", &words::CHANGES, words::change)?,
             },
+            "report" => Kind::Report { worker: self.worker()?, report: self.report()? },
             "drain" => Kind::Drain,
             _ => return Err(self.error(Cause::Field("verb"))),
         };
@@ -278,13 +282,27 @@ impl<'a> Fields<'a> {
         Ok(tried)
     }
 
-    fn fault(&mut self) -> Result<Option<Fault>, ParseError> {
+    fn maybe_one_of<T: Copy>(
+        &mut self,
+        name: &'static str,
+        all: &[T],
+        word_of: fn(T) -> &'static str,
+    ) -> Result<Option<T>, ParseError> {
         let ahead = self.words.clone().next();
         if ahead == Some(words::NONE) {
             self.words.next();
             return Ok(None);
         }
-        self.one_of("fault", &words::FAULTS, words::fault).map(Some)
+        self.one_of(name, all, word_of).map(Some)
+    }
+
+    fn report(&mut self) -> Result<Report, ParseError> {
+        Ok(Report {
+            admin: self.maybe_one_of("admin", &words::ADMINS, words::admin)?,
+            health: self.maybe_one_of("health", &words::HEALTHS, words::health)?,
+            percent: self.optional("percent")?,
+            slots: self.optional("slots")?,
+        })
     }
 }
 

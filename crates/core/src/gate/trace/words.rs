@@ -4,7 +4,7 @@
 //! list holds what can be read back.
 
 use crate::gate::{Change, Connection, Fate, Fault, Heard, Outcome, ProbeKind, Reason};
-use crate::pool::{OutReason, State};
+use crate::pool::{Admin, Health, OutReason, State};
 
 pub(in crate::gate) const NONE: &str = "-";
 
@@ -26,6 +26,25 @@ pub(in crate::gate) const FAULTS: [Fault; 5] =
 pub(in crate::gate) const FATES: [Fate; 3] = [Fate::Kept, Fate::Closed, Fate::Cut];
 
 pub(in crate::gate) const HEARD: [Heard; 3] = [Heard::Well, Heard::Badly, Heard::Nothing];
+
+pub(in crate::gate) const ADMINS: [Admin; 3] = [Admin::Ready, Admin::Drain, Admin::Maint];
+
+pub(in crate::gate) const HEALTHS: [Health; 2] = [Health::Up, Health::Down];
+
+pub(in crate::gate) fn admin(admin: Admin) -> &'static str {
+    match admin {
+        Admin::Ready => "ready",
+        Admin::Drain => "drain",
+        Admin::Maint => "maint",
+    }
+}
+
+pub(in crate::gate) fn health(health: Health) -> &'static str {
+    match health {
+        Health::Up => "up",
+        Health::Down => "down",
+    }
+}
 
 pub(in crate::gate) fn change(change: Change) -> &'static str {
     match change {
@@ -109,6 +128,8 @@ pub(in crate::gate) fn state(state: State) -> &'static str {
         State::Out(OutReason::Stuck) => "out-stuck",
         State::Out(OutReason::Probe) => "out-probe",
         State::Out(OutReason::Ejected) => "out-ejected",
+        State::Out(OutReason::Agent) => "out-agent",
+        State::Out(OutReason::Maint) => "out-maint",
         State::Draining => "draining",
         State::Down => "down",
     }

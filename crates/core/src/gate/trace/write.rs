@@ -100,6 +100,14 @@ impl<W: Write> TraceWriter<W> {
             Input::Member { worker, change } => {
                 write!(sink, "member {} {}", worker.0, words::change(*change))
             }
+            Input::Report { worker, report } => {
+                let admin = report.admin.map_or(words::NONE, words::admin);
+                let health = report.health.map_or(words::NONE, words::health);
+                write!(sink, "report {} {admin} {health} ", worker.0)?;
+                write_count(sink, report.percent)?;
+                sink.write_char(' ')?;
+                write_count(sink, report.slots)
+            }
             Input::Drain => sink.write_str("drain"),
         }
     }
@@ -171,6 +179,13 @@ fn write_tried(sink: &mut impl Write, word: &str, tried: &Tried) -> fmt::Result 
 fn write_permit(sink: &mut impl Write, permit: Option<&Permit>) -> fmt::Result {
     match permit {
         Some(permit) => write!(sink, "{}", permit.number()),
+        None => sink.write_str(words::NONE),
+    }
+}
+
+fn write_count(sink: &mut impl Write, count: Option<u32>) -> fmt::Result {
+    match count {
+        Some(count) => write!(sink, "{count}"),
         None => sink.write_str(words::NONE),
     }
 }

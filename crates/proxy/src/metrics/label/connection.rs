@@ -33,6 +33,41 @@ impl LabelSet for ConnectKind {
     }
 }
 
+/// What came of a question to an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentOutcome {
+    /// A line of which every word is known.
+    Heard,
+    /// A line with a word that is not known; the others hold.
+    UnknownWord,
+    /// A line without an end, which says nothing.
+    Incomplete,
+    /// No connection, or not a byte in time.
+    Silent,
+}
+
+impl LabelSet for AgentOutcome {
+    const ALL: &'static [Self] = &[
+        AgentOutcome::Heard,
+        AgentOutcome::UnknownWord,
+        AgentOutcome::Incomplete,
+        AgentOutcome::Silent,
+    ];
+
+    fn index(self) -> usize {
+        self as usize
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            AgentOutcome::Heard => "heard",
+            AgentOutcome::UnknownWord => "unknown_word",
+            AgentOutcome::Incomplete => "incomplete",
+            AgentOutcome::Silent => "silent",
+        }
+    }
+}
+
 /// Why an idle connection to a worker was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdleEnd {

@@ -157,7 +157,7 @@ class Tile {
   show(worker) {
     const up = worker.state === "up";
     const longest = worker.doing.length > 0 ? worker.doing[0].for_ms : 0;
-    const paused = worker.state === "starting" || worker.state === "draining";
+    const paused = ["starting", "draining", "out: maint"].includes(worker.state);
     const kind = paused ? "paused"
       : !up || worker.stuck > 0 ? "off"
       : longest > LONG_MS ? "long"
@@ -174,6 +174,7 @@ class Tile {
       worker.last_end ? `last one ${worker.last_end}` : "",
       worker.failures_in_row ? `${plural(worker.failures_in_row, "failure")} in a row` : "",
       plural(worker.grants, "exchange"),
+      this.agentText(worker.agent),
     ].filter(Boolean).join(" · ");
   }
 
@@ -181,6 +182,19 @@ class Tile {
     if (!up) return `${worker.state} for ${span(worker.state_for_s)}`;
     if (worker.stuck > 0) return `${worker.stuck} stuck`;
     return worker.in_flight > 0 ? "busy" : "free";
+  }
+
+  /// What its agent says, as far as it makes a difference.
+  agentText(agent) {
+    if (!agent) return "";
+    const said = [
+      agent.admin !== "ready" ? agent.admin : "",
+      agent.health !== "up" ? agent.health : "",
+      agent.weight_percent !== 100 ? `${agent.weight_percent} %` : "",
+      agent.maxconn ? `at most ${agent.maxconn}` : "",
+      agent.outcome === "silent" ? "silent" : "",
+    ].filter(Boolean);
+    return said.length > 0 ? `agent: ${said.join(", ")}` : "";
   }
 
   /// With one slot the colour of the tile says it all.

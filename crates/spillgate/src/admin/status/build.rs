@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use spillgate_core::gate::{Quantiles, View, WorkerView};
 use spillgate_core::id::WorkerId;
-use spillgate_core::pool::{OutReason, State};
+use spillgate_core::pool::{Admin, OutReason, Said, Signs, State};
 use spillgate_core::supervise;
 use spillgate_core::time::{Duration, Instant};
 use spillgate_proxy::active::Doing;
+use spillgate_proxy::agent::Asked;
 use spillgate_proxy::metrics::label::Stage;
 use spillgate_proxy::metrics::scrape::BudgetReading;
 use spillgate_proxy::metrics::sums::PoolSums;
@@ -15,7 +16,8 @@ use spillgate_runtime::metrics::LabelSet;
 use spillgate_runtime::process::memory_of;
 
 use super::{
-    BudgetStatus, DoingStatus, EndStatus, PoolStatus, QuantileStatus, RestartStatus, WorkerStatus,
+    AgentStatus, BudgetStatus, DoingStatus, EndStatus, PoolStatus, QuantileStatus, RestartStatus,
+    SignStatus, WorkerStatus,
 };
 use crate::supervisor;
 
@@ -31,8 +33,8 @@ pub(crate) struct PoolParts<'a> {
     pub(crate) view: &'a View,
     /// Its counters.
     pub(crate) sums: &'a PoolSums,
-    /// Slots of each worker.
-    pub(crate) slots: u32,
+    /// What came of asking its agents.
+    pub(crate) asked: &'a BTreeMap<WorkerId, Asked>,
     /// Where its workers are reached.
     pub(crate) endpoints: &'a [(WorkerId, String)],
     /// Its supervisor; none: its workers are started by others.
@@ -137,7 +139,9 @@ fn worker_from_view(parts: &PoolParts<'_>, worker: &WorkerView) -> WorkerStatus 
         state: state_word(worker.state).to_owned(),
         state_for_s: millis(parts.now.since(worker.state_since)) / 1000.0,
         in_flight: worker.in_flight,
-        slots: parts.slots,
+        signs: signs(&worker.signs),
+        agent: parts.asked.get(&worker.id).map(|asked| agent(worker, asked, parts.now)),
+        slots: worker.slots,
         stuck: worker.stuck,
         connections: worker.open,
         grants: worker.grants,
@@ -152,6 +156,31 @@ fn worker_from_view(parts: &PoolParts<'_>, worker: &WorkerView) -> WorkerStatus 
             .and_then(|process| memory_of(process.pid?))
             .map(spillgate_core::units::ByteSize::as_bytes),
         doing: doing.into_iter().map(|doing| doing_at(doing, parts.now)).collect(),
+    }
+}
+
+fn signs(signs: &Signs) -> SignStatus {
+    let [probe, passive, admin, agent] =
+        [signs.probe, signs.passive, signs.admin, signs.agent].map(|s| state_word(s).to_owned());
+    SignStatus { probe, passive, admin, agent }
+}
+
+fn agent(worker: &WorkerView, asked: &Asked, now: Instant) -> AgentStatus {
+    let said = worker.said.unwrap_or(Said::NOTHING);
+    let admin = match said.admin {
+        Admin::Ready => "ready",
+        Admin::Drain => "drain",
+        Admin::Maint => "maint",
+    };
+    AgentStatus {
+        endpoint: asked.endpoint.to_string(),
+        outcome: asked.outcome.map(|outcome| outcome.name().to_owned()).unwrap_or_default(),
+        heard_s_ago: asked.heard.map(|heard| millis(now.since(heard)) / 1000.0),
+        admin: admin.to_owned(),
+        weight_percent: said.percent,
+        maxconn: said.slots,
+        health: asked.health.clone(),
+        unknown: asked.unknown.clone(),
     }
 }
 
@@ -177,6 +206,8 @@ pub(crate) fn state_word(state: State) -> &'static str {
         State::Out(OutReason::Stuck) => "out: stuck",
         State::Out(OutReason::Probe) => "out: probe",
         State::Out(OutReason::Ejected) => "out: ejected",
+        State::Out(OutReason::Agent) => "out: agent",
+        State::Out(OutReason::Maint) => "out: maint",
         State::Draining => "draining",
         State::Down => "down",
     }
@@ -202,6 +233,14 @@ mod tests {
             id: WorkerId(id),
             state: State::Up,
             state_since: Instant::from_millis(500),
+            signs: Signs {
+                probe: State::Up,
+                passive: State::Up,
+                admin: State::Up,
+                agent: State::Up,
+            },
+            said: None,
+            slots: 1,
             in_flight: 1,
             stuck: 0,
             open: 1,
@@ -226,7 +265,7 @@ mod tests {
             name: "app",
             view: &view,
             sums: &sums,
-            slots: 1,
+            asked: &BTreeMap::new(),
             endpoints: &[(WorkerId(1), "127.0.0.1:9001".to_owned())],
             supervisor: None,
             doing: &running,

@@ -5,6 +5,7 @@
 //! says is pointed at with a second label.
 
 mod addresses;
+mod agents;
 mod files;
 mod pools;
 pub(super) mod program;
@@ -26,6 +27,7 @@ pub(super) fn check(raw: &Raw, cores: u32, problems: &mut Vec<Problem>) {
     memory(raw, problems);
     addresses::check(raw, cores, problems);
     pools::check(raw, problems);
+    agents::check(raw, cores, problems);
     routes::check(raw, problems);
     files::check(raw, problems);
 }

@@ -9,6 +9,7 @@
 //! pass. Ports come from the OS, children die with their owner. Plain threads and blocking sockets,
 //! so that a scenario can be stepped through; the engine of the product is absent on purpose.
 
+mod agent;
 mod config;
 mod crowd;
 mod echo;
@@ -24,6 +25,7 @@ mod spillgate;
 mod wait;
 mod worker;
 
+pub(crate) use agent::Agent;
 pub(crate) use config::Config;
 pub(crate) use crowd::{Answer, Crowd, expect_all_ok, mixed};
 pub(crate) use echo::Echo;

@@ -40,21 +40,28 @@ impl Instant {
     }
 }
 
+/// The nanoseconds of `duration`; 584 years for a longer one.
+#[inline]
+const fn nanos_of(duration: Duration) -> u64 {
+    let seconds = duration.as_secs().saturating_mul(1_000_000_000);
+    seconds.saturating_add(duration.subsec_nanos() as u64)
+}
+
 impl Add<Duration> for Instant {
     type Output = Instant;
 
+    #[inline]
     fn add(self, rhs: Duration) -> Instant {
-        let nanos = u64::try_from(rhs.as_nanos()).unwrap_or(u64::MAX);
-        Instant(self.0.saturating_add(nanos))
+        Instant(self.0.saturating_add(nanos_of(rhs)))
     }
 }
 
 impl Sub<Duration> for Instant {
     type Output = Instant;
 
+    #[inline]
     fn sub(self, rhs: Duration) -> Instant {
-        let nanos = u64::try_from(rhs.as_nanos()).unwrap_or(u64::MAX);
-        Instant(self.0.saturating_sub(nanos))
+        Instant(self.0.saturating_sub(nanos_of(rhs)))
     }
 }
 

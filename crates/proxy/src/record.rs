@@ -4,7 +4,7 @@
 //! It counts the arrival, and exactly one end, also when the exchange is cut off by a panic.
 
 use spillgate_core::id::WorkerId;
-use spillgate_core::time::{Duration, Instant};
+use spillgate_core::time::Instant;
 use spillgate_runtime::clock;
 use spillgate_runtime::events::{LineBuffer, Timestamps, json};
 use spillgate_runtime::http::service::Client;
@@ -18,6 +18,9 @@ use crate::metrics::label::{FailReason, RelayReason, RetryKind, Stage, StatusCla
 use crate::metrics::{End, PoolMetrics};
 use crate::shard::Shard;
 
+/// What a record usually takes at most, in bytes: room is asked for once.
+const LINE_USUAL: usize = 768;
+
 /// Longest request id that is believed from a trusted client.
 const REQUEST_ID_MAX: usize = 64;
 
@@ -30,7 +33,8 @@ pub(crate) struct Record<'s, 'r> {
     client: &'r Client,
     pub(crate) started: Instant,
     pool: Option<usize>,
-    route: &'s str,
+    /// A JSON string.
+    route: &'s [u8],
     worker: Option<WorkerId>,
     arrived: bool,
     ended: bool,
@@ -74,7 +78,7 @@ impl<'s, 'r> Record<'s, 'r> {
     ) -> Record<'s, 'r> {
         let mut record = Record::empty(shard, client, started);
         record.place = shard.active.borrow_mut().begin(record.serial, b"-", b"-", started);
-        record.arrive(None, "");
+        record.arrive(None, b"\"\"");
         record
     }
 
@@ -87,7 +91,7 @@ impl<'s, 'r> Record<'s, 'r> {
             client,
             started,
             pool: None,
-            route: "",
+            route: b"\"\"",
             worker: None,
             arrived: false,
             ended: false,
@@ -129,10 +133,7 @@ impl<'s, 'r> Record<'s, 'r> {
             }
             None => {
                 self.request_id_len = 32;
-                let pairs = self.request_id.chunks_exact_mut(2);
-                for (pair, byte) in pairs.zip(self.traceparent.trace_id) {
-                    pair.copy_from_slice(&forwarded::hex_digits(byte));
-                }
+                self.request_id[..32].copy_from_slice(&self.traceparent.trace_text());
             }
         }
     }
@@ -148,7 +149,7 @@ impl<'s, 'r> Record<'s, 'r> {
     }
 
     /// Where it leads is known: it counts as arrived.
-    pub(crate) fn arrive(&mut self, pool: Option<usize>, route: &'s str) {
+    pub(crate) fn arrive(&mut self, pool: Option<usize>, route: &'s [u8]) {
         self.pool = pool;
         self.route = route;
         self.arrived = true;
@@ -263,10 +264,10 @@ impl<'s, 'r> Record<'s, 'r> {
     fn write(&self, log: &mut Log, end: End, error: Option<&ExchangeError>, now: Instant) {
         let wall = clock::wall();
         let out = log.lines.line();
+        out.reserve(LINE_USUAL);
         out.extend_from_slice(b"{\"time\":\"");
         log.times.write(out, wall);
-        out.extend_from_slice(b"\",\"id\":");
-        json::string(out, self.request_id());
+        text(out, b"\",\"id\":", self.request_id());
         out.extend_from_slice(b",\"client\":\"");
         let asks = |head| forward::origin(head, self.client, &self.shard.settings.trusted_from);
         match self.head.map_or(self.client.ip(), asks) {
@@ -275,52 +276,61 @@ impl<'s, 'r> Record<'s, 'r> {
         }
         out.extend_from_slice(b"\"");
         if let Some(head) = self.head {
-            text(out, "method", head.method_bytes());
-            text(out, "host", head.host());
-            text(out, "target", head.target());
+            text(out, b",\"method\":", head.method_bytes());
+            text(out, b",\"host\":", head.host());
+            text(out, b",\"target\":", head.target());
         }
-        number(out, "status", u64::from(self.status));
-        text(out, "route", self.route.as_bytes());
+        number(out, b",\"status\":", u64::from(self.status));
+        out.extend_from_slice(b",\"route\":");
+        out.extend_from_slice(self.route);
         if let Some(pool) = self.pool {
-            text(out, "pool", self.shard.settings.pools[pool].name.as_bytes());
+            out.extend_from_slice(b",\"pool\":");
+            out.extend_from_slice(&self.shard.pools[pool].name);
         }
         if let Some(worker) = self.worker {
-            number(out, "worker", u64::from(worker.0));
+            number(out, b",\"worker\":", u64::from(worker.0));
         }
         self.write_end(out, end, error);
-        number(out, "tries", u64::from(self.tries));
-        number(out, "request_bytes", self.request_bytes);
-        number(out, "response_bytes", self.response_bytes);
+        number(out, b",\"tries\":", u64::from(self.tries));
+        number(out, b",\"request_bytes\":", self.request_bytes);
+        number(out, b",\"response_bytes\":", self.response_bytes);
         if let Some(relay) = self.relay {
-            text(out, "relay", relay.name().as_bytes());
+            text(out, b",\"relay\":", relay.name().as_bytes());
         }
-        for stage in [Stage::Intake, Stage::Admit, Stage::Dispatch, Stage::Collect, Stage::Deliver]
-        {
-            if let Some(at) = self.done[stage.index()] {
-                millis(out, stage.name(), at.since(self.started));
-            }
-        }
-        millis(out, "total", now.since(self.started));
+        self.write_time(out, b",\"intake_ms\":", Stage::Intake);
+        self.write_time(out, b",\"admit_ms\":", Stage::Admit);
+        self.write_time(out, b",\"dispatch_ms\":", Stage::Dispatch);
+        self.write_time(out, b",\"collect_ms\":", Stage::Collect);
+        self.write_time(out, b",\"deliver_ms\":", Stage::Deliver);
+        out.extend_from_slice(b",\"total_ms\":");
+        json::millis(out, now.since(self.started));
         out.push(b'}');
         log.lines.commit();
     }
 
+    /// From the first byte of the request to the end of `stage`.
+    #[inline]
+    fn write_time<const N: usize>(&self, out: &mut Vec<u8>, key: &[u8; N], stage: Stage) {
+        if let Some(at) = self.done[stage.index()] {
+            out.extend_from_slice(key);
+            json::millis(out, at.since(self.started));
+        }
+    }
+
     fn write_end(&self, out: &mut Vec<u8>, end: End, error: Option<&ExchangeError>) {
         let (word, reason) = match end {
-            End::Success(_) => ("success", None),
-            End::Shed(reason) => ("shed", Some(reason.name())),
-            End::Refused(reason) => ("refused", Some(reason.name())),
-            End::Failed(reason) => ("failed", Some(reason.name())),
-            End::Abandoned(stage) => ("abandoned", Some(stage.name())),
+            End::Success(_) => return out.extend_from_slice(b",\"end\":\"success\""),
+            End::Shed(reason) => ("shed", reason.name()),
+            End::Refused(reason) => ("refused", reason.name()),
+            End::Failed(reason) => ("failed", reason.name()),
+            End::Abandoned(stage) => ("abandoned", stage.name()),
         };
-        text(out, "end", word.as_bytes());
-        if let Some(reason) = reason {
-            text(out, "reason", reason.as_bytes());
-        }
+        text(out, b",\"end\":", word.as_bytes());
+        text(out, b",\"reason\":", reason.as_bytes());
         if let Some(error) = error {
-            text(out, "blame", error.blame().name().as_bytes());
+            text(out, b",\"blame\":", error.blame().name().as_bytes());
             if let Kind::Refused(_, words) = error.kind {
-                text(out, "details", words.as_bytes());
+                text(out, b",\"details\":", words.as_bytes());
             }
         }
     }
@@ -343,25 +353,16 @@ pub(crate) struct Log {
     pub(crate) times: Timestamps,
 }
 
-fn key(out: &mut Vec<u8>, name: &str) {
-    out.extend_from_slice(b",\"");
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"\":");
-}
-
-fn text(out: &mut Vec<u8>, name: &str, value: &[u8]) {
-    key(out, name);
+/// Append a key of the record, written with its punctuation, and a text.
+#[inline]
+fn text<const N: usize>(out: &mut Vec<u8>, key: &[u8; N], value: &[u8]) {
+    out.extend_from_slice(key);
     json::string(out, value);
 }
 
-fn number(out: &mut Vec<u8>, name: &str, value: u64) {
-    key(out, name);
+/// Append a key of the record, written with its punctuation, and a number.
+#[inline]
+fn number<const N: usize>(out: &mut Vec<u8>, key: &[u8; N], value: u64) {
+    out.extend_from_slice(key);
     json::number(out, value);
-}
-
-fn millis(out: &mut Vec<u8>, stage: &str, value: Duration) {
-    out.extend_from_slice(b",\"");
-    out.extend_from_slice(stage.as_bytes());
-    out.extend_from_slice(b"_ms\":");
-    json::millis(out, value);
 }

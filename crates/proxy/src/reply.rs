@@ -8,6 +8,7 @@ use std::future::poll_fn;
 use spillgate_core::time::Duration;
 use spillgate_runtime::http::service::{Length, RefusalKind, Responder, SendFailure};
 use spillgate_runtime::metrics::LabelSet;
+use spillgate_wire::digits;
 use spillgate_wire::http1::{HeadError, RequestError, encode};
 
 use crate::error::{ExchangeError, Kind};
@@ -134,7 +135,7 @@ pub(crate) async fn reply_error(
         responder.close_after();
     }
     let mut body = Vec::with_capacity(96);
-    encode::number(&mut body, u64::from(row.status));
+    digits::number(&mut body, u64::from(row.status));
     for piece in [" ", details, ": ", row.words, "\n"] {
         body.extend_from_slice(piece.as_bytes());
     }

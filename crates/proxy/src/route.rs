@@ -11,6 +11,8 @@
 
 use std::cmp::Ordering;
 
+use spillgate_runtime::events::json;
+
 use crate::settings::{Destination, PathMatch, ReplySettings, RouteSettings};
 
 /// The routes, ready to be asked.
@@ -30,6 +32,8 @@ struct Paths(Vec<Path>);
 #[derive(Debug)]
 struct Path {
     path: String,
+    /// The path as a JSON string.
+    quoted: Vec<u8>,
     exact: Option<Destination>,
     prefix: Option<Destination>,
     /// The longest other path that this one begins with.
@@ -39,8 +43,8 @@ struct Path {
 /// Where a request leads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Routed<'r> {
-    /// The route as the log names it: its path.
-    pub(crate) name: &'r str,
+    /// The route as the log names it: its path, as a JSON string.
+    pub(crate) name: &'r [u8],
     /// Where it leads.
     pub(crate) to: To<'r>,
 }
@@ -89,7 +93,7 @@ impl Router {
             Destination::Pool(index) => To::Pool(*index),
             Destination::Reply(reply) => To::Reply(reply),
         };
-        Some(Routed { name: &route.path, to })
+        Some(Routed { name: &route.quoted, to })
     }
 }
 
@@ -97,7 +101,8 @@ impl Paths {
     fn add(&mut self, path: &PathMatch, destination: &Destination) {
         let (PathMatch::Exact(text) | PathMatch::Prefix(text)) = path;
         let at = self.search(text.as_bytes()).unwrap_or_else(|at| {
-            let path = Path { path: text.clone(), exact: None, prefix: None, parent: None };
+            let (path, quoted) = (text.clone(), json::quoted(text));
+            let path = Path { path, quoted, exact: None, prefix: None, parent: None };
             self.0.insert(at, path);
             at
         });

@@ -14,7 +14,7 @@ use spillgate_core::rng::Rng;
 use spillgate_core::time::Instant;
 use spillgate_runtime::buffer::Storage;
 use spillgate_runtime::clock;
-use spillgate_runtime::events::{LineBuffer, Timestamps};
+use spillgate_runtime::events::{LineBuffer, Timestamps, json};
 
 use crate::active::{Active, Doing};
 use crate::idle::IdleConnections;
@@ -77,6 +77,8 @@ pub struct Shard {
 /// One pool as one shard knows it.
 pub(crate) struct LocalPool {
     pub(crate) shared: Arc<Pool>,
+    /// Its name as a JSON string, for the log.
+    pub(crate) name: Vec<u8>,
     pub(crate) idle: RefCell<IdleConnections>,
 }
 
@@ -101,7 +103,11 @@ pub struct Parts {
 impl Shard {
     /// A shard without exchanges. To be called on its own thread.
     pub fn new(id: ShardId, parts: Parts) -> Rc<Shard> {
-        let local = |shared| LocalPool { shared, idle: RefCell::default() };
+        let local = |shared: Arc<Pool>| LocalPool {
+            name: json::quoted(&shared.settings.name),
+            shared,
+            idle: RefCell::default(),
+        };
         Rc::new(Shard {
             id,
             settings: parts.settings,

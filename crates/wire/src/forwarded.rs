@@ -7,6 +7,8 @@
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use crate::digits;
+
 /// The addresses of an `X-Forwarded-For` value from the right: the nearest hop first. `None` stands
 /// for a member that is no address (`unknown`, a name): what lies left of it was not written by
 /// anybody we can tell.
@@ -37,13 +39,36 @@ pub fn write_address(out: &mut Vec<u8>, address: IpAddr) {
 }
 
 fn write_v4(out: &mut Vec<u8>, address: Ipv4Addr) {
-    for (index, octet) in address.octets().into_iter().enumerate() {
-        if index > 0 {
-            out.push(b'.');
-        }
-        crate::http1::encode::number(out, u64::from(octet));
+    for octet in address.octets() {
+        let text = OCTETS[usize::from(octet)];
+        let len = out.len() + 2 + usize::from(octet > 9) + usize::from(octet > 99);
+        out.extend_from_slice(&text);
+        out.truncate(len);
     }
+    out.truncate(out.len() - 1);
 }
+
+/// Each number of an IPv4 address with the dot after it.
+const OCTETS: [[u8; 4]; 256] = {
+    let mut texts = [[b'.'; 4]; 256];
+    let mut octet = 0;
+    while octet < 256 {
+        let digits = [octet / 100, octet / 10 % 10, octet % 10];
+        let mut at = 0;
+        let mut from = match octet {
+            0..10 => 2,
+            10..100 => 1,
+            _ => 0,
+        };
+        while from < 3 {
+            texts[octet][at] = b'0' + digits[from] as u8;
+            at += 1;
+            from += 1;
+        }
+        octet += 1;
+    }
+    texts
+};
 
 /// Append one element of `Forwarded`: `for=192.0.2.1;host=example.com;proto=https`, quoted where
 /// RFC 7239 section 4 asks for it. `None` as the address is written as `unknown` (a client on a
@@ -115,28 +140,32 @@ impl Traceparent {
         (parsed.trace_id != [0; 16] && parsed.parent_id != [0; 8]).then_some(parsed)
     }
 
+    /// The trace in lower-case hex digits.
+    #[inline]
+    pub fn trace_text(&self) -> [u8; 32] {
+        hex_text(self.trace_id)
+    }
+
     /// Append it as a version 00 value.
     pub fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"00-");
-        write_hex(out, &self.trace_id);
-        out.push(b'-');
-        write_hex(out, &self.parent_id);
-        out.push(b'-');
-        write_hex(out, &[self.flags]);
+        let mut text = *b"00-00000000000000000000000000000000-0000000000000000-00";
+        text[3..35].copy_from_slice(&self.trace_text());
+        text[36..52].copy_from_slice(&hex_text::<8, 16>(self.parent_id));
+        text[53..].copy_from_slice(&digits::hex(u32::from(self.flags))[6..]);
+        out.extend_from_slice(&text);
     }
 }
 
-/// Append `bytes` in lower-case hex digits, two each.
-pub fn write_hex(out: &mut Vec<u8>, bytes: &[u8]) {
-    for byte in bytes {
-        out.extend_from_slice(&hex_digits(*byte));
+/// `bytes`, a multiple of four, in lower-case hex digits.
+#[inline]
+fn hex_text<const N: usize, const DIGITS: usize>(bytes: [u8; N]) -> [u8; DIGITS] {
+    let mut text = [0; DIGITS];
+    let (words, _) = bytes.as_chunks::<4>();
+    let (places, _) = text.as_chunks_mut::<8>();
+    for (place, word) in places.iter_mut().zip(words) {
+        *place = digits::hex(u32::from_be_bytes(*word));
     }
-}
-
-/// The two lower-case hex digits of `byte`.
-pub fn hex_digits(byte: u8) -> [u8; 2] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 0xf)]]
+    text
 }
 
 /// `N` bytes out of `2 * N` lower-case hex digits.
@@ -202,7 +231,8 @@ mod tests {
 
     #[test]
     fn addresses_are_written_as_they_are_displayed() {
-        for text in ["0.0.0.0", "255.255.255.255", "192.0.2.10", "::", "2001:db8::1"] {
+        for text in ["0.0.0.0", "255.255.255.255", "192.0.2.10", "9.10.99.100", "::", "2001:db8::1"]
+        {
             let mut out = Vec::new();
             write_address(&mut out, text.parse().expect("an address of the test"));
             assert_eq!(out, text.as_bytes());

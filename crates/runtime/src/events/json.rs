@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-pub use spillgate_wire::http1::encode::number;
+use spillgate_wire::digits;
+pub use spillgate_wire::digits::number;
 
 /// Appends `text` in quotes.
 ///
@@ -22,13 +23,21 @@ pub fn string(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
 }
 
+/// `text` as a JSON string, for what is written again and again.
+pub fn quoted(text: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len() + 2);
+    string(&mut out, text.as_bytes());
+    out
+}
+
 /// Appends `duration` in milliseconds with three decimals: `12.345`.
+#[inline]
 pub fn millis(out: &mut Vec<u8>, duration: Duration) {
-    let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-    number(out, micros / 1000);
-    let rest = micros % 1000;
-    let digit = |value: u64| b'0' + (value % 10) as u8;
-    out.extend_from_slice(&[b'.', digit(rest / 100), digit(rest / 10), digit(rest)]);
+    let seconds = duration.as_secs().saturating_mul(1000);
+    let micros = duration.subsec_micros();
+    number(out, seconds.saturating_add(u64::from(micros / 1000)));
+    let [.., hundreds, tens, ones] = digits::eight(micros % 1000);
+    out.extend_from_slice(&[b'.', hundreds, tens, ones]);
 }
 
 /// How many bytes from the start are plain ASCII that needs no escape.

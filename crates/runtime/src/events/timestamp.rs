@@ -3,6 +3,8 @@
 //! Most records of a shard fall into the same second as the record before, so the text of that
 //! second is kept and only the fraction is written anew. Absent: time zones and leap seconds.
 
+use spillgate_wire::digits::eight;
+
 use crate::clock::WallTime;
 
 /// Length of `2026-11-30T02:49:23`.
@@ -29,10 +31,9 @@ impl Timestamps {
             self.second = time.seconds;
             self.text = second_text(time.seconds);
         }
+        let [.., a, b, c, d, e, f] = eight(time.nanos / 1000);
         out.extend_from_slice(&self.text);
-        out.push(b'.');
-        out.extend_from_slice(&digits::<6>(u64::from(time.nanos / 1000)));
-        out.push(b'Z');
+        out.extend_from_slice(&[b'.', a, b, c, d, e, f, b'Z']);
     }
 }
 

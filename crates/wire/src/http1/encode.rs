@@ -1,9 +1,10 @@
 //! Writes heads and chunks to the end of a buffer.
 //!
 //! Names and values must come from a parsed head or be constants: nothing is checked again, except
-//! in debug builds. Numbers are written without an allocation. Absent: which fields to write.
+//! in debug builds. Absent: which fields to write.
 
 use super::field::{FieldRef, is_token, is_value_byte};
+use crate::digits::number;
 
 /// `GET /path?query HTTP/1.1` and its line end.
 pub fn request_line(out: &mut Vec<u8>, method: &[u8], path: &[u8], query: Option<&[u8]>) {
@@ -74,21 +75,6 @@ pub fn last_chunk<'a>(out: &mut Vec<u8>, trailers: impl Iterator<Item = FieldRef
     out.extend_from_slice(b"\r\n");
 }
 
-/// `value` in decimal digits.
-pub fn number(out: &mut Vec<u8>, mut value: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
-}
-
 /// `value` in lower-case hex digits, as few as it needs.
 pub fn hex(out: &mut Vec<u8>, value: u64) {
     let digits = (16 - value.leading_zeros() / 4).max(1);
@@ -145,12 +131,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers() {
+    fn hex_digits() {
         for value in [0, 1, 9, 10, 15, 16, 255, 256, 65_535, u64::MAX - 1, u64::MAX] {
             let mut out = Vec::new();
-            number(&mut out, value);
-            assert_eq!(out, value.to_string().as_bytes());
-            out.clear();
             hex(&mut out, value);
             assert_eq!(out, format!("{value:x}").as_bytes());
         }

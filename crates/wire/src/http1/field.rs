@@ -1,6 +1,6 @@
 //! One field of a head: where its name and value lie, what it is, and whether it may pass on.
 //!
-//! Offsets take two bytes, since no head is larger than 64 KiB; a field is ten bytes. Values are
+//! Offsets take two bytes, since no head is larger than 64 KiB; a field is twelve bytes. Values are
 //! lent without the white space around them. Absent: joining several fields of one name into one
 //! value, and any reading of values that the framing of a message does not need.
 
@@ -61,6 +61,9 @@ pub struct Field {
     /// It concerns this connection only, by its name or because a `Connection` field of the same
     /// head names it: it must not be forwarded.
     pub hop: bool,
+    /// Its line is what [`encode::field`](super::encode::field) would write: one space before the
+    /// value, none behind it.
+    pub(super) plain: bool,
 }
 
 /// One field, with its bytes.
@@ -86,6 +89,29 @@ pub struct FieldIter<'a> {
 impl<'a> FieldIter<'a> {
     pub(super) fn new(bytes: &'a [u8], fields: &'a [Field]) -> FieldIter<'a> {
         FieldIter { bytes, fields: fields.iter() }
+    }
+
+    /// Append those that `keep` wants (it is given [`Field::id`] and [`Field::hop`]), each as
+    /// [`encode::field`](super::encode::field) writes it. Neighbours that came in just that form
+    /// are copied together.
+    #[inline]
+    pub fn write(self, out: &mut Vec<u8>, keep: impl Fn(Name, bool) -> bool) {
+        let FieldIter { bytes, fields } = self;
+        let mut run = 0..0;
+        for field in fields.filter(|field| keep(field.id, field.hop)) {
+            let line = field.name.start()..field.value.end() + 2;
+            if field.plain && line.start == run.end {
+                run.end = line.end;
+                continue;
+            }
+            out.extend_from_slice(&bytes[run]);
+            run = line;
+            if !field.plain {
+                super::encode::field(out, field.name.of(bytes), field.value.of(bytes));
+                run.start = run.end;
+            }
+        }
+        out.extend_from_slice(&bytes[run]);
     }
 
     /// The value of the first field of that name.

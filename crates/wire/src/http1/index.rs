@@ -88,13 +88,14 @@ pub(super) fn walk(
         let value_start = skip_blank(head, name.end() + 1);
         let value = Span::new(value_start, value_start + token.value.len());
         at = line_end(head, skip_blank(head, value.end()))?;
+        let plain = head[name.end()..value_start] == *b": " && at == value.end() + 2;
         let (id, spelling) = name::look_up(token.name.as_bytes());
         let id = match spelling {
             Spelling::Exact => id,
             Spelling::Underscore => meant(id, name)?,
         };
         facts.note(head, id, value)?;
-        fields.push(Field { name, value, id, hop: id.is_hop_by_hop() });
+        fields.push(Field { name, value, id, hop: id.is_hop_by_hop(), plain });
     }
     let end = line_end(head, at)?;
     if facts.chunked && facts.length.is_some() {

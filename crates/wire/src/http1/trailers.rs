@@ -78,7 +78,7 @@ impl Trailers {
         let value_start = end - value_offset_from_end(&line[colon + 1..]);
         let name = Span::new(start, start + colon);
         let value = Span::new(value_start, value_start + value.len());
-        self.fields.push(Field { name, value, id, hop: false });
+        self.fields.push(Field { name, value, id, hop: false, plain: false });
         self.bytes.extend_from_slice(b"\r\n");
         self.line_start = self.bytes.len();
         Ok(())

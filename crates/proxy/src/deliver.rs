@@ -15,7 +15,7 @@ use spillgate_runtime::scratch::Parked;
 use spillgate_wire::http1::{Framing, Method, Name};
 
 use crate::collect::{Collected, Step};
-use crate::dispatch::{Cause, REFUSAL_FIELD};
+use crate::dispatch::Cause;
 use crate::error::ExchangeError;
 use crate::metrics::label::{FailReason, RelayReason, Stage};
 use crate::settings::PoolSettings;
@@ -63,15 +63,18 @@ fn begin(collected: &Collected<'_>, responder: &mut dyn Responder, method: Metho
         }
     };
     responder.begin(answer.status(), answer.reason(), told);
-    for field in answer.fields() {
-        let ours = matches!(
-            field.id,
-            Name::ContentLength | Name::TransferEncoding | Name::XAccelBuffering
-        );
-        if !field.hop && !ours && !field.name.eq_ignore_ascii_case(REFUSAL_FIELD) {
-            responder.field(field.name, field.value);
-        }
-    }
+    responder.fields(answer.fields(), |name, hop| !hop && !is_ours(name));
+}
+
+/// Fields of the answer that are between the worker and us.
+fn is_ours(name: Name) -> bool {
+    matches!(
+        name,
+        Name::ContentLength
+            | Name::TransferEncoding
+            | Name::XAccelBuffering
+            | Name::SpillgateRefusal
+    )
 }
 
 async fn send_whole(

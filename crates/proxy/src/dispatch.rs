@@ -15,7 +15,7 @@ use spillgate_runtime::http::client::{BadResponse, WorkerConnection, WorkerFailu
 use spillgate_runtime::http::lend::Lent;
 use spillgate_runtime::http::service::{BodySource, Client, Responder};
 use spillgate_wire::forwarded::Traceparent;
-use spillgate_wire::http1::{HeadError, HeadLimits, RequestHead, ResponseError, encode};
+use spillgate_wire::http1::{HeadError, HeadLimits, Name, RequestHead, ResponseError, encode};
 
 use crate::admit::{Granted, Held};
 use crate::error::ExchangeError;
@@ -25,10 +25,6 @@ use crate::intake::{self, Received};
 use crate::metrics::label::{ConnectKind, FailReason, IdleEnd, Stage};
 use crate::settings::PoolSettings;
 use crate::shard::Shard;
-
-/// A worker's answer that says "not me, not now": the exchange is tried elsewhere. Its value is
-/// free text for the log.
-pub(crate) const REFUSAL_FIELD: &[u8] = b"spillgate-refusal";
 
 /// Most interim responses before the answer; a worker that sends more is broken. Plain choice: one
 /// every few seconds of a long exchange.
@@ -304,7 +300,8 @@ impl<'a, 'r> Sending<'a, 'r> {
                 103 => pass_hints(&head, responder),
                 101 if self.outgoing.head.upgrade().is_some() => return Ok(head),
                 101..200 => return Err(Cause::Worker(WorkerFailure::Bad(BadResponse::Interim))),
-                503 if answer.find(REFUSAL_FIELD).is_some() => return Err(Cause::Refusal),
+                // "Not me, not now": it is tried elsewhere.
+                503 if answer.get(Name::SpillgateRefusal).is_some() => return Err(Cause::Refusal),
                 _ => return Ok(head),
             }
         }

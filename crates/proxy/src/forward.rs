@@ -26,13 +26,10 @@ pub(crate) fn write_head(out: &mut Vec<u8>, head: &RequestHead, with: &Forwardin
     encode::request_line(out, head.method_bytes(), head.path(), head.query());
     encode::field(out, b"Host", head.host());
     let upgrade = head.upgrade();
-    for field in head.fields() {
-        let strays = field.id == Name::Tracestate && !continues_trace(head, with.client);
-        if field.hop || is_ours(field.id) || strays {
-            continue;
-        }
-        encode::field(out, field.name, field.value);
-    }
+    head.fields().write(out, |name, hop| {
+        let strays = || name == Name::Tracestate && !continues_trace(head, with.client);
+        !hop && !is_ours(name) && !strays()
+    });
     if let Some(protocol) = upgrade {
         encode::field(out, b"Connection", b"upgrade");
         encode::field(out, b"Upgrade", protocol);

@@ -76,27 +76,31 @@ impl Inbound {
         stream: &Stream,
         cx: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
+        loop {
+            let Poll::Ready(readable) = stream.poll_readable(cx) else {
+                self.park();
+                return Poll::Pending;
+            };
+            let readable = readable?;
+            let scratch = self.scratch();
+            if scratch.space().len() < scratch::SIZE / 4 {
+                scratch.compact();
+            }
+            if let Some(outcome) = readable.read(scratch.space()) {
+                return Poll::Ready(outcome.inspect(|count| scratch.filled(*count)));
+            }
+        }
+    }
+
+    /// The scratch in which the bytes lie from now on.
+    fn scratch(&mut self) -> &mut Scratch {
         if let Held::Parked(parked) = &mut self.held {
-            ready!(stream.poll_readable(cx))?;
             let parked = std::mem::replace(parked, Parked::empty());
             self.held = Held::Scratch(parked.into_scratch());
         }
-        let Held::Scratch(scratch) = &mut self.held else {
-            unreachable!("the bytes were moved to a scratch just above");
-        };
-        if scratch.space().len() < scratch::SIZE / 4 {
-            scratch.compact();
-        }
-        match stream.poll_read(cx, scratch.space()) {
-            Poll::Ready(Ok(count)) => {
-                scratch.filled(count);
-                Poll::Ready(Ok(count))
-            }
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Pending => {
-                self.park();
-                Poll::Pending
-            }
+        match &mut self.held {
+            Held::Scratch(scratch) => scratch,
+            Held::Parked(_) => unreachable!("the bytes were moved to a scratch just above"),
         }
     }
 

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 
 use spillgate_core::time::Duration;
 use spillgate_core::units::ByteSize;
-use spillgate_wire::http1::encode;
+use spillgate_wire::http1::{FieldIter, Name, encode};
 
 use super::lend::Lent;
 use super::server::Stopping;
@@ -375,6 +375,10 @@ impl Responder for H1Responder<'_> {
 
     fn field(&mut self, name: &[u8], value: &[u8]) {
         encode::field(&mut self.out, name, value);
+    }
+
+    fn fields(&mut self, fields: FieldIter<'_>, keep: fn(Name, bool) -> bool) {
+        fields.write(&mut self.out, keep);
     }
 
     fn poll_send(

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll};
 
 use spillgate_core::time::Instant;
-use spillgate_wire::http1::{BodyError, FieldIter, RequestError, RequestHead};
+use spillgate_wire::http1::{BodyError, FieldIter, Name, RequestError, RequestHead};
 
 use crate::scratch::Scratch;
 
@@ -118,6 +118,14 @@ pub trait Responder {
 
     /// Add a field to the head.
     fn field(&mut self, name: &[u8], value: &[u8]);
+
+    /// Add those of `fields` that `keep` wants; it is given what a field is and whether it must not
+    /// be forwarded.
+    fn fields(&mut self, fields: FieldIter<'_>, keep: fn(Name, bool) -> bool) {
+        for field in fields.filter(|field| keep(field.id, field.hop)) {
+            self.field(field.name, field.value);
+        }
+    }
 
     /// Send body bytes; the first call sends the head with them. Returns how many were taken; those
     /// that were not must be offered again first. `last`: nothing follows these.

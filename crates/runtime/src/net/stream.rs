@@ -8,14 +8,14 @@
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use spillgate_core::units::ByteSize;
 use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 
 use crate::http::settings::Endpoint;
 use crate::sys;
@@ -93,27 +93,17 @@ impl Stream {
         }
     }
 
-    /// Wait until a read would not wait.
-    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.fd.poll_read_ready(cx))?.retain_ready();
-        Poll::Ready(Ok(()))
+    /// Wait until a read is worth trying, so that a buffer is taken only then.
+    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<Readable<'_>>> {
+        let guard = ready!(self.fd.poll_read_ready(cx))?;
+        Poll::Ready(Ok(Readable { guard }))
     }
 
     /// Read into `buffer`; 0 is the end of the stream.
     pub fn poll_read(&self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         loop {
-            let mut guard = ready!(self.fd.poll_read_ready(cx))?;
-            match rustix::net::recv(&self.fd, &mut *buffer, RecvFlags::empty()) {
-                Ok((_, count)) => {
-                    // Edge-triggered: a short read has emptied the socket, unless its end is near.
-                    if count > 0 && count < buffer.len() {
-                        guard.clear_ready();
-                    }
-                    return Poll::Ready(Ok(count));
-                }
-                Err(Errno::AGAIN) => guard.clear_ready(),
-                Err(Errno::INTR) => {}
-                Err(error) => return Poll::Ready(Err(error.into())),
+            if let Some(outcome) = ready!(self.poll_readable(cx))?.read(buffer) {
+                return Poll::Ready(outcome);
             }
         }
     }
@@ -142,6 +132,11 @@ impl Stream {
         cx: &mut Context<'_>,
         send: impl Fn(&AsyncFd<OwnedFd>) -> rustix::io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
+        // Nearly always there is room, and then there is nothing to wait for and nobody to wake.
+        let tried = self.fd.try_io(Interest::WRITABLE, |_| send(&self.fd).map_err(io::Error::from));
+        if !tried.as_ref().is_err_and(is_passing) {
+            return Poll::Ready(tried);
+        }
         loop {
             let mut guard = ready!(self.fd.poll_write_ready(cx))?;
             match send(&self.fd) {
@@ -185,9 +180,8 @@ impl Stream {
     /// Is a connection that should be silent really open and silent? With `ask_kernel` the kernel
     /// is asked, otherwise what the engine has seen last is believed.
     pub fn is_idle(&self, ask_kernel: bool) -> bool {
-        let mut cx = Context::from_waker(Waker::noop());
-        let suspicious = self.peer_state(&mut cx) != PeerState::Quiet;
-        if !suspicious && !ask_kernel {
+        let has_spoken = self.fd.try_io(Interest::READABLE, |_| Ok(())).is_ok();
+        if !has_spoken && !ask_kernel {
             return true;
         }
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
@@ -224,4 +218,36 @@ impl Stream {
         let _ =
             rustix::net::sockopt::set_socket_send_buffer_size(&self.fd, unsent_max.as_len() / 2);
     }
+}
+
+/// A socket from which a read is worth trying.
+pub struct Readable<'s> {
+    guard: AsyncFdReadyGuard<'s, OwnedFd>,
+}
+
+impl Readable<'_> {
+    /// Read into `buffer`; 0 is the end of the stream. None: there is nothing after all, wait
+    /// again.
+    pub fn read(mut self, buffer: &mut [u8]) -> Option<io::Result<usize>> {
+        match rustix::net::recv(self.guard.get_inner(), &mut *buffer, RecvFlags::empty()) {
+            Ok((_, count)) => {
+                // Edge-triggered: a short read has emptied the socket, unless its end is near.
+                if count > 0 && count < buffer.len() {
+                    self.guard.clear_ready();
+                }
+                Some(Ok(count))
+            }
+            Err(Errno::AGAIN) => {
+                self.guard.clear_ready();
+                None
+            }
+            Err(Errno::INTR) => None,
+            Err(error) => Some(Err(error.into())),
+        }
+    }
+}
+
+/// Does it say no more than "not now"?
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

@@ -8,30 +8,23 @@ use std::cell::RefCell;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::mpsc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
-use spillgate_core::gate::{self, Change};
-use spillgate_core::id::{ShardId, WorkerId};
-use spillgate_core::units::{ByteSize, Ratio, Slots};
-use spillgate_proxy::metrics::{ShardMetrics, Sizes};
-use spillgate_proxy::pool::{Mailboxes, Pool};
-use spillgate_proxy::route::Router;
-use spillgate_proxy::settings::{
-    Destination, PathMatch, PoolSettings, RouteSettings, Settings, Workers,
-};
-use spillgate_proxy::shard::{Parts, Shard};
-use spillgate_runtime::buffer::{Storage, StorageSettings};
+use spillgate_core::id::ShardId;
+use spillgate_proxy::shard::Shard;
 use spillgate_runtime::clock;
 use spillgate_runtime::http::service::{
     BodyFailure, BodySource, Client, Length, Request, Responder, SendFailure, Service,
 };
-use spillgate_runtime::http::settings::{Endpoint, TrustedFrom};
+use spillgate_runtime::http::settings::Endpoint;
 use spillgate_runtime::scratch::Scratch;
-use spillgate_runtime::shard::{self, Mailbox};
+use spillgate_runtime::shard;
 use spillgate_wire::http1::{BodyDecoder, FieldIter, Framing, HeadLimits, RequestHead};
+
+mod one_pool;
+
+use one_pool::{mailboxes, make_shard, settings};
 
 /// One stream of the made-up connection: its body in, its response out.
 #[derive(Default)]
@@ -182,92 +175,6 @@ fn start_worker() -> Endpoint {
     Endpoint::Tcp(address)
 }
 
-fn settings(endpoint: &Endpoint) -> Settings {
-    let second = Duration::from_secs(1);
-    let gate = gate::Settings {
-        slots: Slots::new(2).expect("two is not zero"),
-        connections_max: Slots::new(2).expect("two is not zero"),
-        queue_len_max: 10,
-        queue_wait_max: second * 5,
-        answer_within: None,
-        answer_quantile: Ratio::from_percent(90),
-        start_hold_max: second * 5,
-        retry_max: 2,
-        retry_budget: Ratio::from_percent(20),
-        retry_budget_min: 3,
-        eject_after: 5,
-        eject_time: second,
-        eject_keep_min: Ratio::from_percent(50),
-        probe_interval: second,
-        probe_exchange: false,
-        probe_interval_up: None,
-        probe_fall: 3,
-        stuck_time_max: Duration::from_secs(60),
-    };
-    let pool = PoolSettings {
-        name: "app".into(),
-        workers: Workers::Endpoints(vec![endpoint.clone()]),
-        gate,
-        connect_time_max: second * 5,
-        exchange_time_max: second * 60,
-        progress_time_max: second * 60,
-        keep_alive_time_max: second * 5,
-        head_size_max: ByteSize::from_kib(32),
-        body_size_max: ByteSize::from_mib(1),
-        respond_hold_max: ByteSize::from_kib(64),
-        respond_hold_wait: second,
-        response_size_max: ByteSize::from_mib(64),
-        agents: None,
-        probe_path: None,
-        probe_time_max: second,
-    };
-    let route = RouteSettings {
-        host: None,
-        path: PathMatch::Prefix("/".into()),
-        destination: Destination::Pool(0),
-    };
-    Settings {
-        shards: Some(1),
-        trusted_from: TrustedFrom::default(),
-        buffer_memory_max: ByteSize::from_mib(16),
-        body_memory_max: ByteSize::from_mib(1),
-        body_wait_max: second,
-        spill: None,
-        stop_delay: Duration::ZERO,
-        drain_time_max: second,
-        listeners: Vec::new(),
-        pools: vec![pool],
-        routes: vec![route],
-        access_log: None,
-    }
-}
-
-fn make_shard(settings: Settings, endpoint: Endpoint) -> Rc<Shard> {
-    let mailboxes =
-        Arc::new(Mailboxes { shards: vec![Mailbox::default()], control: Mailbox::default() });
-    let pool = Arc::new(Pool::new(0, settings.pools[0].clone(), mailboxes));
-    pool.set_endpoint(WorkerId(0), endpoint);
-    pool.change(WorkerId(0), Change::JoinSupervised);
-    pool.change(WorkerId(0), Change::Ready);
-    let storage = Storage::new(StorageSettings {
-        memory_max: settings.buffer_memory_max,
-        body_memory_max: settings.body_memory_max,
-        body_wait_max: settings.body_wait_max,
-        spill: None,
-    })
-    .expect("nothing spills, so no folder can be missing");
-    let parts = Parts {
-        router: Arc::new(Router::new(&settings.routes)),
-        pools: vec![pool],
-        metrics: Arc::new(ShardMetrics::new(Sizes { listeners: 0, pools: 1 })),
-        storage,
-        log: None,
-        seed: 1,
-        settings: Arc::new(settings),
-    };
-    Shard::new(ShardId(0), parts)
-}
-
 async fn exchange(shard: Rc<Shard>, head: &'static [u8], stream: Rc<Stream>, length: Option<u64>) {
     let mut parsed = RequestHead::new();
     let limits = HeadLimits { size_max: 4096, fields_max: 16 };
@@ -286,7 +193,7 @@ fn two_exchanges_share_one_connection() {
     let settings = settings(&endpoint);
     let (tell, told) = mpsc::sync_channel(2);
     let thread = shard::start(ShardId(0), None, move || async move {
-        let shard = make_shard(settings, endpoint);
+        let shard = make_shard(settings, endpoint, mailboxes(), None);
         let (slow, quick) = (Rc::new(Stream::default()), Rc::new(Stream::default()));
         let first = b"POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n";
         let mut late = Box::pin(exchange(Rc::clone(&shard), first, Rc::clone(&slow), Some(4)));

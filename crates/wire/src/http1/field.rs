@@ -175,7 +175,7 @@ pub fn name_matches(name: &[u8], known: &[u8]) -> bool {
 
 /// Is `byte` a token character (RFC 9110 section 5.6.2)?
 #[inline]
-pub(super) fn is_tchar(byte: u8) -> bool {
+pub(super) const fn is_tchar(byte: u8) -> bool {
     matches!(byte,
         b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z'
         | b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+'

@@ -138,8 +138,14 @@ fn meant(id: Name, name: Span) -> Result<Name, HeadError> {
 }
 
 impl Facts {
+    /// Is there nothing in them that only the whole head can tell to be right?
     #[inline]
-    fn note(&mut self, head: &[u8], id: Name, value: Span) -> Result<(), HeadError> {
+    pub(super) fn are_plain(&self) -> bool {
+        self.nominated == 0 && !(self.chunked && self.length.is_some())
+    }
+
+    #[inline]
+    pub(super) fn note(&mut self, head: &[u8], id: Name, value: Span) -> Result<(), HeadError> {
         match id {
             Name::Host => {
                 self.host_repeated = self.host.is_some();

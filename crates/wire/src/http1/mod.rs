@@ -11,8 +11,9 @@
 //! Both lend the same [`FieldRef`]s, and [`BodyDecoder`] takes the [`Framing`] of either.
 //! Once their lists have grown to the size of the traffic, parsing allocates nothing.
 //!
-//! Tokens are found by httparse; everything that it lets pass and a second reader could read
-//! differently is refused here. Absent: connection state, time limits, and what to do about errors.
+//! Heads in the plainest form are walked here; of all others the tokens are found by httparse, and
+//! what it lets pass and a second reader could read differently is refused here. Absent: connection
+//! state, time limits, and what to do about errors.
 
 mod body;
 pub mod encode;
@@ -20,6 +21,7 @@ mod error;
 mod field;
 mod index;
 mod name;
+mod plain;
 mod request;
 mod response;
 mod scan;

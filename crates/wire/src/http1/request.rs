@@ -11,11 +11,16 @@ use super::field::FieldIter;
 use super::index::{self, Facts, TOKENS, TOKENS_MAX, token_room};
 use super::scan::{Scan, empty_lines};
 use super::target::{self, Target, TargetForm};
-use super::{Field, Framing, HeadError, HeadLimits, Method, Name, RequestError, Span, Version};
+use super::{
+    Field, Framing, HeadError, HeadLimits, Method, Name, RequestError, Span, Version, plain,
+};
 
 /// The longest target. Twice the 8,000 bytes that RFC 9112 section 3 asks for; a head with a longer
 /// one is refused although it is within its own limit.
 pub const TARGET_SIZE_MAX: usize = 16 * 1024;
+
+/// Bytes in which the space after a plain method must come: the longest known one and a space.
+const METHOD_PLAIN_MAX: usize = 8;
 
 /// A reusable request head.
 #[derive(Debug)]
@@ -73,10 +78,14 @@ impl RequestHead {
     /// Forget the request, keep the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
+        self.forget();
+        self.scan = Scan::default();
+    }
+
+    fn forget(&mut self) {
         self.fields.clear();
         self.line = Line::NONE;
         self.facts = Facts::default();
-        self.scan = Scan::default();
     }
 
     /// Read a head from the start of `input`.
@@ -112,10 +121,14 @@ impl RequestHead {
         let head = &input[skipped..];
         let size_max = limits.size_max.min(HeadLimits::SIZE_MAX).saturating_sub(skipped);
         let head = &head[..head.len().min(size_max)];
-        if self.scan.is_fresh()
-            && let Ok(Some(len)) = self.index(head, limits.fields_max)
-        {
-            return Ok(Some(self.keep(head, len, skipped)));
+        if self.scan.is_fresh() {
+            if let Some(len) = self.index_plain(head, limits.fields_max) {
+                return Ok(Some(self.keep(head, len, skipped)));
+            }
+            self.forget();
+            if let Ok(Some(len)) = self.index(head, limits.fields_max) {
+                return Ok(Some(self.keep(head, len, skipped)));
+            }
         }
         match head.first() {
             None | Some(b'\r') if head.len() < size_max => return Ok(None),
@@ -139,6 +152,30 @@ impl RequestHead {
         self.bytes.extend_from_slice(&head[..len]);
         self.scan = Scan::default();
         skipped + len
+    }
+
+    /// Index a head in its plainest form; none: the others decide.
+    #[inline]
+    fn index_plain(&mut self, head: &[u8], fields_max: u16) -> Option<usize> {
+        let method_len = head.iter().take(METHOD_PLAIN_MAX).position(|byte| *byte == b' ')?;
+        let method = Method::of(&head[..method_len]);
+        if matches!(method, Method::Other | Method::Connect) {
+            return None;
+        }
+        let target_start = method_len + 1;
+        let target_end = target_start + plain::target_len(&head[target_start..]);
+        let fields_start = target_end + " HTTP/1.1\r\n".len();
+        if head.get(target_end..fields_start)? != b" HTTP/1.1\r\n" {
+            return None;
+        }
+        let method_span = Span::new(0, method_len);
+        let target_span = Span::new(target_start, target_end);
+        let target = self.start(head, method_span, target_span, Version::Http11);
+        target.ok()?;
+        let fields_max = usize::from(fields_max.min(HeadLimits::FIELDS_MAX));
+        let end = plain::walk(head, fields_start, fields_max, &mut self.fields, &mut self.facts)?;
+        self.check(head).ok()?;
+        Some(end)
     }
 
     #[inline]
@@ -190,19 +227,31 @@ impl RequestHead {
         };
         let line_len = target_span.end() + " HTTP/1.1".len();
         let fields_start = index::line_end(head, line_len)?;
-        let method = Method::of(method_span.of(head));
-        if target_span.end() - target_start > TARGET_SIZE_MAX {
-            return Err(RequestError::TargetTooLong);
-        }
-        let target = target::parse(head, target_span, method)?;
-        self.line = Line { method, method_span, target_span, target, version };
-
-        self.fields.clear();
-        self.facts = Facts::default();
+        self.start(head, method_span, target_span, version)?;
         let fields = &mut self.fields;
         let end = index::walk(head, fields_start, request.headers, fields, &mut self.facts)?;
         self.check(head)?;
         Ok(end)
+    }
+
+    /// Take the request line, and forget all fields.
+    #[inline]
+    fn start(
+        &mut self,
+        head: &[u8],
+        method_span: Span,
+        target_span: Span,
+        version: Version,
+    ) -> Result<(), RequestError> {
+        let method = Method::of(method_span.of(head));
+        if target_span.end() - target_span.start() > TARGET_SIZE_MAX {
+            return Err(RequestError::TargetTooLong);
+        }
+        let target = target::parse(head, target_span, method)?;
+        self.line = Line { method, method_span, target_span, target, version };
+        self.fields.clear();
+        self.facts = Facts::default();
+        Ok(())
     }
 
     /// The rules that need the whole head.

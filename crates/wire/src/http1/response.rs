@@ -10,7 +10,9 @@
 use super::field::{FieldIter, list, trim};
 use super::index::{self, Facts, TOKENS, TOKENS_MAX, token_room};
 use super::scan::Scan;
-use super::{Field, Framing, HeadError, HeadLimits, Method, Name, ResponseError, Span, Version};
+use super::{
+    Field, Framing, HeadError, HeadLimits, Method, Name, ResponseError, Span, Version, plain,
+};
 
 /// The size of `HTTP/1.1 200`.
 const STATUS_END: usize = 12;
@@ -47,12 +49,16 @@ impl ResponseIndex {
 
     /// Forget the response, keep the memory.
     pub fn clear(&mut self) {
+        self.forget();
+        self.scan = Scan::default();
+    }
+
+    fn forget(&mut self) {
         self.fields.clear();
         self.status = 0;
         self.version = Version::Http11;
         self.reason = Span::EMPTY;
         self.facts = Facts::default();
-        self.scan = Scan::default();
     }
 
     /// Index a head at the start of `input`: the same contract as
@@ -85,10 +91,14 @@ impl ResponseIndex {
         if head.first().is_some_and(|byte| *byte != b'H') {
             return Err(ResponseError::StatusLine);
         }
-        if self.scan.is_fresh()
-            && let Ok(Some(len)) = self.index(head, limits.fields_max)
-        {
-            return Ok(Some(len));
+        if self.scan.is_fresh() {
+            if let Some(len) = self.index_plain(head, limits.fields_max) {
+                return Ok(Some(len));
+            }
+            self.forget();
+            if let Ok(Some(len)) = self.index(head, limits.fields_max) {
+                return Ok(Some(len));
+            }
         }
         if !self.scan.find(head, size_max)? {
             return Ok(None);
@@ -97,6 +107,31 @@ impl ResponseIndex {
             Some(len) => Ok(Some(len)),
             None => Err(HeadError::LineEnd { at: 0 }.into()),
         }
+    }
+
+    /// Index a head in its plainest form; none: the others decide.
+    #[inline]
+    fn index_plain(&mut self, head: &[u8], fields_max: u16) -> Option<usize> {
+        let [hundreds, tens, ones, b' ', rest @ ..] = head.strip_prefix(b"HTTP/1.1 ")? else {
+            return None;
+        };
+        let is_number = [hundreds, tens, ones].iter().all(|digit| digit.is_ascii_digit());
+        if !is_number || *hundreds == b'0' {
+            return None;
+        }
+        let digits = [hundreds, tens, ones].map(|digit| u16::from(digit - b'0'));
+        let reason_len = rest.iter().take_while(|byte| matches!(byte, b' '..=b'~')).count();
+        if !rest[reason_len..].starts_with(b"\r\n") {
+            return None;
+        }
+        self.status = digits[0] * 100 + digits[1] * 10 + digits[2];
+        self.version = Version::Http11;
+        self.reason = Span::new(STATUS_END + 1, STATUS_END + 1 + reason_len);
+        self.fields.clear();
+        self.facts = Facts::default();
+        let fields_max = usize::from(fields_max.min(HeadLimits::FIELDS_MAX));
+        let start = self.reason.end() + 2;
+        plain::walk(head, start, fields_max, &mut self.fields, &mut self.facts)
     }
 
     #[inline]

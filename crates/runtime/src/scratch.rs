@@ -5,9 +5,9 @@
 //! or three buffers that stay in the processor's cache. That is the largest single lever on the CPU
 //! cost of a proxy (measured: `docs/decisions/0001-own-http1-codec.md`).
 //!
-//! Invariant: nobody holds a scratch over a suspension unless it is at least half full.
-//! [`Scratch::park`]
-//! is how a step that has to wait lets go of it.
+//! Invariant: nobody holds a scratch over a suspension unless it is at least half full; for an
+//! answer, of which there are no more than slots, an eighth is enough. [`Scratch::park`] is how a
+//! step that has to wait lets go of it.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -15,11 +15,26 @@ use std::ops::Range;
 /// Bytes in one scratch: a head of some hundred bytes and a body of 64 KiB fit.
 pub const SIZE: usize = 72 * 1024;
 
-/// Free buffers that one shard keeps; more are given back to the allocator.
-const KEPT_MAX: usize = 16;
+/// Space below which a read is not worth its call: moving what is there costs less than another.
+const SPACE_MIN: usize = 4 * 1024;
+
+/// Free buffers that one shard keeps at most; more are given back to the allocator.
+const KEPT_MAX: usize = 512;
+
+/// Free buffers that a shard keeps for good; those beyond it go bit by bit.
+const KEPT_IDLE: usize = 16;
 
 thread_local! {
     static FREE: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Give back an eighth of the free buffers that only a burst needed, those unused for longest. To be
+/// called now and then; making a buffer costs more than keeping it for the next moment.
+pub fn shrink() {
+    FREE.with_borrow_mut(|free| {
+        let surplus = free.len().saturating_sub(KEPT_IDLE);
+        free.drain(..surplus.div_ceil(8));
+    });
 }
 
 /// A buffer lent by this thread; goes back when dropped.
@@ -81,8 +96,17 @@ impl Scratch {
         self.used.end += count;
     }
 
-    /// Move the bytes to the front, so that all free space is behind them.
-    pub fn compact(&mut self) {
+    /// Before a read: where space is short, move the bytes to the front, if that moves less than it
+    /// gains or hardly any space is left.
+    pub fn make_room(&mut self) {
+        let space = self.buffer.len() - self.used.end;
+        let is_cheap = self.used.start >= self.used.len();
+        if space < SPACE_MIN || (space < SIZE / 4 && is_cheap) {
+            self.compact();
+        }
+    }
+
+    fn compact(&mut self) {
         if self.used.start > 0 {
             self.buffer.copy_within(self.used.clone(), 0);
             self.used = 0..self.used.len();
@@ -101,11 +125,12 @@ impl Scratch {
     /// The same bytes in a form that may be held while waiting: a right-sized copy, or the scratch
     /// itself where the copy would be more than half of it.
     pub fn park(self) -> Parked {
-        if self.len() > SIZE / 2 {
-            Parked::Whole(self)
-        } else {
-            Parked::Copy(self.bytes().to_vec(), 0)
-        }
+        self.park_above(SIZE / 2)
+    }
+
+    /// The same, where more than `keep` bytes keep the scratch. For holders of whom there are few.
+    pub fn park_above(self, keep: usize) -> Parked {
+        if self.len() > keep { Parked::Whole(self) } else { Parked::Copy(self.bytes().to_vec(), 0) }
     }
 }
 
@@ -196,6 +221,18 @@ mod tests {
     }
 
     #[test]
+    fn what_a_burst_needed_is_given_back() {
+        let burst: Vec<Scratch> = (0..100).map(|_| Scratch::lend()).collect();
+        drop(burst);
+        let free = || FREE.with_borrow(Vec::len);
+        assert_eq!(free(), 100);
+        for _ in 0..100 {
+            shrink();
+        }
+        assert_eq!(free(), KEPT_IDLE);
+    }
+
+    #[test]
     fn small_contents_are_copied_and_large_ones_kept() {
         let mut small = Scratch::lend();
         small.extend(b"head");
@@ -203,6 +240,22 @@ mod tests {
         let mut large = Scratch::lend();
         large.extend(&vec![7; SIZE - 1]);
         assert!(matches!(large.park(), Parked::Whole(_)));
+    }
+
+    #[test]
+    fn bytes_are_moved_only_where_that_gains_more() {
+        let mut scratch = Scratch::lend();
+        scratch.extend(&vec![7; SIZE - SIZE / 8]);
+        scratch.consume(100);
+        scratch.make_room();
+        assert_eq!(scratch.space().len(), SIZE / 8, "little would be gained");
+        scratch.consume(SIZE / 2);
+        scratch.make_room();
+        assert_eq!(scratch.space().len(), SIZE / 8 + 100 + SIZE / 2);
+        scratch.extend(&vec![7; SIZE]);
+        scratch.consume(1);
+        scratch.make_room();
+        assert_eq!(scratch.space().len(), 1, "there was none");
     }
 
     #[test]

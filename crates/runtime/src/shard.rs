@@ -13,7 +13,7 @@ use spillgate_core::id::ShardId;
 use spillgate_core::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-use crate::{clock, deadline, events};
+use crate::{clock, deadline, events, scratch};
 
 /// What the process ends with after a fault of its own: what a panic of the main thread gives.
 const FAULT_EXIT_CODE: i32 = 101;
@@ -89,6 +89,7 @@ async fn sweep_limits() {
     let mut late = false;
     loop {
         ticks.tick().await;
+        scratch::shrink();
         let now = clock::now();
         // Once, so that a shard which is always late has limits all the same.
         late = !late && now.since(last) >= LATE_MIN;

@@ -97,7 +97,7 @@ impl WorkerConnection {
         deadline.clear();
         Ok(WorkerConnection {
             stream,
-            inbound: Inbound::new(),
+            inbound: Inbound::of_worker(),
             reader: BodyReader::new(Framing::None),
             index: None,
             deadline,

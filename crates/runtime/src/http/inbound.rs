@@ -16,6 +16,8 @@ use crate::scratch::{self, Parked, Scratch};
 #[derive(Debug)]
 pub(super) struct Inbound {
     held: Held,
+    /// More bytes than this keep their scratch over a wait.
+    keep: u32,
 }
 
 #[derive(Debug)]
@@ -25,9 +27,15 @@ enum Held {
 }
 
 impl Inbound {
-    /// No bytes.
+    /// No bytes of a client.
     pub(super) const fn new() -> Inbound {
-        Inbound { held: Held::Parked(Parked::empty()) }
+        Inbound { held: Held::Parked(Parked::empty()), keep: scratch::SIZE as u32 / 2 }
+    }
+
+    /// No bytes of a worker. Its answer mostly comes in few large pieces, which are not worth a
+    /// copy out and back in; slots bound how many there are.
+    pub(super) const fn of_worker() -> Inbound {
+        Inbound { held: Held::Parked(Parked::empty()), keep: scratch::SIZE as u32 / 8 }
     }
 
     /// The unused bytes.
@@ -54,7 +62,7 @@ impl Inbound {
     /// Let go of the scratch.
     pub(super) fn park(&mut self) {
         if let Held::Scratch(scratch) = self.take() {
-            self.held = Held::Parked(scratch.park());
+            self.held = Held::Parked(scratch.park_above(self.keep as usize));
         }
     }
 
@@ -83,9 +91,7 @@ impl Inbound {
             };
             let readable = readable?;
             let scratch = self.scratch();
-            if scratch.space().len() < scratch::SIZE / 4 {
-                scratch.compact();
-            }
+            scratch.make_room();
             if let Some(outcome) = readable.read(scratch.space()) {
                 return Poll::Ready(outcome.inspect(|count| scratch.filled(*count)));
             }

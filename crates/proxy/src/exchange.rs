@@ -56,7 +56,7 @@ async fn exchange<'s>(
     record: &mut Record<'s, '_>,
 ) -> Result<(), ExchangeError> {
     // route
-    let routed = route(shard, head)?;
+    let routed = route(shard, head).inspect_err(|_| pass_over(body, responder))?;
     let pool = match routed.to {
         To::Pool(pool) => pool,
         To::Reply(settings) => {
@@ -137,12 +137,16 @@ async fn reply_fixed(
     body: &mut dyn BodySource,
     responder: &mut dyn Responder,
 ) -> Result<u16, ExchangeError> {
-    if body.length() != Some(0) && body.take_whole().is_none() {
-        // A body that nobody will read.
-        responder.close_after();
-    }
+    pass_over(body, responder);
     let sent = reply::reply_fixed(settings, responder).await;
     sent.map_err(|_| ExchangeError::abandoned(Stage::Deliver))
+}
+
+/// The body is nobody's: unless it is here already, nobody will read it.
+fn pass_over(body: &mut dyn BodySource, responder: &mut dyn Responder) {
+    if body.length() != Some(0) && body.take_whole().is_none() {
+        responder.close_after();
+    }
 }
 
 /// What the next try is, if there may be one.

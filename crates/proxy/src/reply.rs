@@ -130,7 +130,12 @@ pub(crate) async fn reply_error(
             return Ok(0);
         }
     };
-    if matches!(error.kind, Kind::Refused(..)) || error.stage == Stage::Intake {
+    let is_unsound = match error.kind {
+        Kind::Refused(RefuseReason::NoRoute, _) => false,
+        Kind::Refused(..) => true,
+        _ => error.stage == Stage::Intake,
+    };
+    if is_unsound {
         // What follows on the connection cannot be trusted, or is a body that nobody will read.
         responder.close_after();
     }

@@ -168,7 +168,11 @@ fn a_path_that_leads_nowhere() {
     let (echo, spillgate) = Echo::behind(|config| config.section(route));
     assert_eq!(spillgate.ask(get("/api/x")).status(), 200);
     let mut client = spillgate.connect();
-    client.send(get("/apix"));
+    for _ in 0..2 {
+        let response = client.ask(get("/apix"));
+        assert_eq!((response.status(), response.get("connection")), (404, None));
+    }
+    client.send(post("/apix", vec![b'x'; 4 << 20]));
     expect_refused(&spillgate, &mut client, 404, "no_route");
     assert_eq!(echo.targets(), ["/api/x"]);
 }

@@ -262,7 +262,7 @@ impl<'s, 'r> Record<'s, 'r> {
     }
 
     fn write(&self, log: &mut Log, end: End, error: Option<&ExchangeError>, now: Instant) {
-        let wall = clock::wall();
+        let wall = log.clock.at(now);
         let out = log.lines.line();
         out.reserve(LINE_USUAL);
         out.extend_from_slice(b"{\"time\":\"");
@@ -350,7 +350,15 @@ impl Drop for Record<'_, '_> {
 /// The access log of one shard.
 pub(crate) struct Log {
     pub(crate) lines: LineBuffer,
-    pub(crate) times: Timestamps,
+    times: Timestamps,
+    clock: clock::DayClock,
+}
+
+impl Log {
+    /// A log that gathers its lines there.
+    pub(crate) fn new(lines: LineBuffer) -> Log {
+        Log { lines, times: Timestamps::new(), clock: clock::DayClock::default() }
+    }
 }
 
 /// Append a key of the record, written with its punctuation, and a text.

@@ -14,7 +14,7 @@ use spillgate_core::rng::Rng;
 use spillgate_core::time::Instant;
 use spillgate_runtime::buffer::Storage;
 use spillgate_runtime::clock;
-use spillgate_runtime::events::{LineBuffer, Timestamps, json};
+use spillgate_runtime::events::{LineBuffer, json};
 
 use crate::active::{Active, Doing};
 use crate::idle::IdleConnections;
@@ -117,7 +117,7 @@ impl Shard {
             storage: parts.storage,
             waiters: RefCell::default(),
             active: RefCell::default(),
-            log: parts.log.map(|lines| RefCell::new(Log { lines, times: Timestamps::new() })),
+            log: parts.log.map(|lines| RefCell::new(Log::new(lines))),
             rng: RefCell::new(Rng::new(parts.seed)),
             serial: Cell::new(0),
         })

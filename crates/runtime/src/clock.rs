@@ -8,7 +8,7 @@
 
 use std::sync::OnceLock;
 
-use spillgate_core::time::Instant;
+use spillgate_core::time::{Duration, Instant};
 
 static START: OnceLock<std::time::Instant> = OnceLock::new();
 
@@ -37,9 +37,53 @@ pub fn wall() -> WallTime {
     )
 }
 
+impl WallTime {
+    /// The time of day so much later.
+    pub fn after(self, time: Duration) -> WallTime {
+        let nanos = self.nanos + time.subsec_nanos();
+        let carry = u64::from(nanos >= 1_000_000_000);
+        WallTime {
+            seconds: self.seconds.saturating_add(time.as_secs()).saturating_add(carry),
+            nanos: if carry == 1 { nanos - 1_000_000_000 } else { nanos },
+        }
+    }
+}
+
+/// Tells the time of day of moments, and reads the clock for it now and then only.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DayClock {
+    read_at: Instant,
+    wall: WallTime,
+}
+
+impl DayClock {
+    /// Longest time between two readings: a clock that is set shows in records after this at last.
+    const READ_INTERVAL: Duration = Duration::from_millis(100);
+
+    /// The time of day at `moment`, which is about now.
+    pub fn at(&mut self, moment: Instant) -> WallTime {
+        let since = moment.since(self.read_at);
+        if since < Self::READ_INTERVAL && self.wall.seconds > 0 {
+            return self.wall.after(since);
+        }
+        *self = DayClock { read_at: moment, wall: wall() };
+        self.wall
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_of_day_goes_on_over_the_second() {
+        let wall = WallTime { seconds: 7, nanos: 999_999_999 };
+        let later = wall.after(Duration::new(1, 1));
+        assert_eq!(later, WallTime { seconds: 9, nanos: 0 });
+        let mut clock = DayClock::default();
+        let (first, now) = (clock.at(Instant::ZERO), Duration::from_millis(5));
+        assert_eq!(clock.at(Instant::ZERO + now), first.after(now));
+    }
 
     #[test]
     fn time_does_not_go_back() {

@@ -8,6 +8,7 @@
 #   deny    licences, sources, duplicate crates     cargo install --locked cargo-deny
 #   sweep   simulated worlds of many seeds          nothing
 #   fuzz    every parser, FUZZ_SECONDS (300) each   cargo install --locked cargo-fuzz; a nightly toolchain
+#   count   instructions of an exchange, 3 % margin  valgrind, nginx
 #   bench   every case of bench/, at full length     ci/install.sh; a quiet machine
 # A step whose tool is missing fails and says so; the others run all the same.
 set -uo pipefail
@@ -45,18 +46,24 @@ fuzz() {
     done
 }
 
+count() {
+    require valgrind "apt-get install valgrind" || return
+    bench/run.sh instructions
+}
+
 bench() {
     local case
     for case in bench/*/run.py; do
+        [ "$case" = bench/instructions/run.py ] && continue
         bench/run.sh "$(basename "$(dirname "$case")")" || return
     done
 }
 
 steps=("$@")
-[ ${#steps[@]} -gt 0 ] || steps=(deny sweep fuzz bench)
+[ ${#steps[@]} -gt 0 ] || steps=(deny sweep fuzz count bench)
 for name in "${steps[@]}"; do
     case $name in
-        deny | sweep | fuzz | bench) ;;
+        deny | sweep | fuzz | count | bench) ;;
         *) echo "no such step: $name" >&2 && exit 2 ;;
     esac
 done

@@ -70,6 +70,11 @@ class Program:
         ticks = [ticks_of(pid) for pid in tree(self.process.pid)]
         return sum(user for user, _ in ticks) / TICK, sum(kernel for _, kernel in ticks) / TICK
 
+    def memory(self):
+        """Bytes of memory in use by the process and all below it."""
+        self.must_run()
+        return sum(memory_of(pid) for pid in tree(self.process.pid))
+
     def stop(self):
         """SIGTERM, and SIGKILL for the whole tree when that does not help."""
         if self.process.poll() is None:
@@ -102,14 +107,29 @@ def nginx(core, worker_port, _case, _slots):
     return Program(core, ["nginx", "-c"], "nginx.conf", WORKER=worker_port)
 
 
-def spillgate(core, worker_port, _case, slots):
+def spillgate(core, worker_port, _case, slots, shards=1, route="/"):
     command = [spillgate_binary(), "serve", "--config"]
-    program = Program(core, command, "spillgate.toml", WORKER=worker_port, SLOTS=slots)
+    program = Program(core, command, "spillgate.toml", WORKER=worker_port, SLOTS=slots,
+                      SHARDS=shards, ROUTE=route)
     program.access_log = os.path.join(program.folder, "access.log")
     return program
 
 
-PEERS = {"haproxy": haproxy, "nginx": nginx, "spillgate": spillgate}
+def spillgate_two_shards(core, worker_port, case, slots):
+    """Two threads. On a machine with two cores one of them shares its core with the load."""
+    return spillgate(f"{core},{core - 1}", worker_port, case, slots, shards=2)
+
+
+def spillgate_refusing(core, worker_port, case, slots):
+    """No route leads anywhere, so that every request is refused on its kept connection."""
+    program = spillgate(core, worker_port, case, slots, route="/elsewhere")
+    program.refuses = True
+    return program
+
+
+PEERS = {"haproxy": haproxy, "nginx": nginx, "spillgate": spillgate,
+         "spillgate-2-shards": spillgate_two_shards, "spillgate-refusing": spillgate_refusing}
+PEERS_USUAL = ["haproxy", "nginx", "spillgate"]
 
 
 def spillgate_binary():
@@ -145,6 +165,14 @@ def ticks_of(pid):
     except OSError:
         return 0, 0
     return int(fields[11]), int(fields[12])
+
+
+def memory_of(pid):
+    try:
+        with open(f"/proc/{pid}/statm") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
 
 
 def kill(pid):

@@ -3,6 +3,8 @@
     bench/run.sh datapath                        everything (about twelve minutes)
     bench/run.sh datapath --case get1k --connections 64 512
     bench/run.sh datapath --slots 32 --peers haproxy,spillgate
+    bench/run.sh datapath --peers spillgate,spillgate-refusing --base spillgate --case get1k
+    bench/run.sh datapath --idle                 memory of idle connections instead
     bench/run.sh datapath --table                only the table of what is in the results
 
 One thread of a proxy on one core; the worker and the load (wrk) on another. SPILLGATE names the
@@ -22,12 +24,12 @@ import sys
 import tempfile
 import time
 
+import idle
 import peers
 import table
-from peers import PEERS, ROOT
+from peers import PEERS, PEERS_USUAL, ROOT
 
 RESULTS = os.path.join(ROOT, "bench/results/datapath.jsonl")
-BASE = "haproxy"
 CASES = {"get1k": "/", "get64k": "/64k", "post10k": "/post"}
 CONNECTIONS = [1, 8, 64, 512]
 SLOTS_PLENTY = 10_000
@@ -83,6 +85,8 @@ def measure(proxy, load, case, connections, seconds):
         os.truncate(log, 0)  # it is opened for appending; minutes of load would fill the disk
     user, kernel = proxy.cpu()
     requests, errors, rate = load.run(proxy.port, case, connections, seconds)
+    if getattr(proxy, "refuses", False):
+        errors = requests - errors
     user_after, kernel_after = proxy.cpu()
     per_request = 1e6 / max(1, requests)
     found = {"user": (user_after - user) * per_request, "errors": errors, "rate": rate,
@@ -120,15 +124,15 @@ def rounds_of(chosen, load, cores, worker_port, case, connections):
             proxy.stop()
 
 
-def rows_of(rounds):
+def rows_of(rounds, base):
     """Medians per proxy; the ratio is the median of the ratios within each round."""
     for name, found in rounds.items():
         row = {key: round(statistics.median(one[key] for one in found), 2)
                for key in ("us_per_request", "user", "sys", "rate")}
         row["ratio"] = None
-        if BASE in rounds:
-            ratios = [one["us_per_request"] / max(base["us_per_request"], 0.01)
-                      for one, base in zip(found, rounds[BASE])]
+        if base in rounds:
+            ratios = [one["us_per_request"] / max(other["us_per_request"], 0.01)
+                      for one, other in zip(found, rounds[base])]
             row["ratio"] = round(statistics.median(ratios), 3)
         shares = [one["logged"] for one in found if one["logged"] is not None]
         row["logged"] = round(min(shares), 4) if shares else None
@@ -138,19 +142,23 @@ def rows_of(rounds):
 
 def run_all(chosen, cores):
     """Measures, prints and keeps each row; returns the number of failed requests."""
-    facts = {"slots": chosen.slots, "rounds": chosen.rounds, "seconds": chosen.seconds,
-             "commit": commit(), "machine": machine(), "versions": versions(chosen.peers)}
+    facts = {"slots": chosen.slots, "base": chosen.base, "rounds": chosen.rounds,
+             "seconds": chosen.seconds, "commit": commit(), "machine": machine(), "versions": versions(chosen.peers)}
     errors = 0
     scratch = tempfile.mkdtemp(prefix="bench-datapath-")
     worker = None
     try:
         load = Load(cores[0], scratch)
         worker = peers.worker(cores[0])
+        if chosen.idle:
+            for row in idle.rows_of(chosen.peers, cores[1], worker.port):
+                keep(chosen.out, {"case": "idle", "slots": chosen.slots, **row, **facts})
+            return 0
         for case in chosen.case:
             for connections in chosen.connections:
                 print(f"-- {case}, {connections} connections", file=sys.stderr, flush=True)
                 rounds = rounds_of(chosen, load, cores, worker.port, case, connections)
-                for row in rows_of(rounds):
+                for row in rows_of(rounds, chosen.base):
                     errors += row["errors"]
                     keep(chosen.out, {"case": case, "connections": connections, **row, **facts})
     finally:
@@ -185,7 +193,7 @@ def versions(names):
     asked = {"haproxy": ["haproxy", "-v"], "nginx": ["nginx", "-v"],
              "spillgate": [peers.spillgate_binary(), "--version"], "wrk": ["wrk", "-v"]}
     told = []
-    for name in dict.fromkeys([*names, "nginx", "wrk"]):
+    for name in dict.fromkeys([*(name.split("-")[0] for name in names), "nginx", "wrk"]):
         done = subprocess.run(asked[name], capture_output=True, text=True, check=False)
         number = re.search(r"\d+\.\d+\.\d+", done.stdout + done.stderr)
         told.append(f"{name} {number.group() if number else '?'}")
@@ -194,6 +202,7 @@ def versions(names):
 
 def prepare(names):
     """The two cores to use; ends where something is missing. Raises the limit of open files."""
+    names = {name.split("-")[0] for name in names}
     if "spillgate" in names and not shutil.which(peers.spillgate_binary()):
         raise SystemExit(f"missing: {peers.spillgate_binary()}; build it, or start this with "
                          "bench/run.sh")
@@ -224,8 +233,12 @@ def arguments():
     parser.add_argument("--rounds", type=count, default=5, help="default: %(default)s")
     parser.add_argument("--seconds", type=count, default=3,
                         help="length of a round; default: %(default)s")
-    parser.add_argument("--peers", default=",".join(PEERS),
-                        help=f"default: %(default)s; without {BASE} there is no ratio")
+    parser.add_argument("--peers", default=",".join(PEERS_USUAL),
+                        help=f"of {', '.join(PEERS)}; default: %(default)s")
+    parser.add_argument("--base", default="haproxy", choices=PEERS,
+                        help="the peer that ratios are to; default: %(default)s")
+    parser.add_argument("--idle", action="store_true",
+                        help="memory of idle connections, and after a burst over them")
     parser.add_argument("--slots", type=count, default=SLOTS_PLENTY,
                         help="slots of Spillgate's pool; default: %(default)s, nobody waits")
     parser.add_argument("--out", default=RESULTS, help="file that the rows are added to")

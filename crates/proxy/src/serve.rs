@@ -14,7 +14,8 @@ use std::task::{Context, Poll};
 
 use spillgate_core::time::{Duration, Instant};
 use spillgate_runtime::drive::{self, Notify};
-use spillgate_runtime::http::server::{self, Shared, Stopping};
+use spillgate_runtime::http::resting::{Resting, Woken};
+use spillgate_runtime::http::server::{self, End, Shared, Stopping};
 use spillgate_runtime::metrics::LabelSet;
 use spillgate_runtime::net::listen::{Accepted, Listener};
 use spillgate_runtime::{clock, events, shard as threads};
@@ -97,8 +98,9 @@ pub async fn run(
     let stop = Rc::new(Notify::new());
     let open = Rc::new(Cell::new(0u32));
     for (index, socket) in sockets.into_iter().enumerate() {
-        let listener = match Listener::new(socket) {
-            Ok(listener) => listener,
+        let made = Listener::new(socket).and_then(|socket| Ok((socket, Resting::new()?)));
+        let (listener, resting) = match made {
+            Ok(made) => made,
             Err(error) => {
                 events::error("listener", format_args!("cannot be watched: {error}"));
                 continue;
@@ -118,7 +120,9 @@ pub async fn run(
             }),
             stop: Rc::clone(&stop),
             open: Rc::clone(&open),
+            resting: Rc::new(resting),
         };
+        threads::spawn(wake_resting(Rc::clone(&accepting.resting), Rc::clone(&accepting.shared)));
         threads::spawn(accepting.run());
     }
     threads::spawn(tick(Rc::clone(&shard)));
@@ -173,6 +177,24 @@ async fn serve_messages(
     }
 }
 
+/// Serve on those that have rested, and close those whose idle time is over.
+async fn wake_resting(resting: Rc<Resting<Counted>>, shared: Rc<Shared<Shard>>) {
+    let mut woken = Vec::new();
+    loop {
+        poll_fn(|cx| resting.poll_woken(cx, shared.stopping.is_on(), &mut woken)).await;
+        for Woken { rested, with, serve } in woken.drain(..) {
+            if !serve {
+                with.end(CloseReason::Idle);
+                continue;
+            }
+            let (resting, shared) = (Rc::clone(&resting), Rc::clone(&shared));
+            threads::spawn(async move {
+                with.served(server::resume(rested, shared).await, &resting);
+            });
+        }
+    }
+}
+
 async fn tick(shard: Rc<Shard>) {
     loop {
         let now = clock::now();
@@ -191,6 +213,7 @@ struct Accepting {
     shared: Rc<Shared<Shard>>,
     stop: Rc<Notify>,
     open: Rc<Cell<u32>>,
+    resting: Rc<Resting<Counted>>,
 }
 
 impl Accepting {
@@ -240,9 +263,10 @@ impl Accepting {
         let cells = &self.shard.metrics.listeners[self.index];
         cells.accepted.increment();
         let counted = Counted::new(self);
-        let shared = Rc::clone(&self.shared);
+        let (shared, resting) = (Rc::clone(&self.shared), Rc::clone(&self.resting));
+        let Accepted { stream, address } = accepted;
         threads::spawn(async move {
-            counted.end(server::serve(accepted.stream, accepted.address, shared).await);
+            counted.served(server::serve(stream, address, shared).await, &resting);
         });
     }
 }
@@ -266,6 +290,18 @@ impl Counted {
             open: Rc::clone(&accepting.open),
             // Unless it is said otherwise: a panic.
             reason: CloseReason::Broken,
+        }
+    }
+
+    /// Its task ends: with it, or only until it speaks again.
+    fn served(self, end: End, resting: &Resting<Counted>) {
+        match end {
+            End::Closed(reason) => self.end(reason),
+            End::Idle(rested) => {
+                if let Err(counted) = resting.put(rested, self) {
+                    counted.end(CloseReason::Idle);
+                }
+            }
         }
     }
 

@@ -5,6 +5,8 @@
 //! file are all there. What is not a matter of exchanges (timers, the writer of the log) may
 //! allocate a little; one allocation for each hundred exchanges would already fail.
 
+#[path = "one_pool/listener.rs"]
+mod listener;
 mod one_pool;
 
 use std::alloc::System;
@@ -14,11 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spillgate_core::id::ShardId;
-use spillgate_core::units::ByteSize;
 use spillgate_proxy::serve::{self, Connections};
 use spillgate_proxy::shard::ShardMessage;
 use spillgate_runtime::events::{AccessLog, Destination};
-use spillgate_runtime::http::settings::{Endpoint, HalfClose, ListenerSettings};
+use spillgate_runtime::http::settings::Endpoint;
 use spillgate_runtime::net::listen;
 use spillgate_runtime::shard;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -55,26 +56,6 @@ fn start_worker() -> SocketAddr {
     address
 }
 
-fn listener() -> ListenerSettings {
-    let time = Duration::from_secs(60);
-    ListenerSettings {
-        name: "main".into(),
-        address: Endpoint::Tcp(([127, 0, 0, 1], 0).into()),
-        proxy_protocol: false,
-        half_close: HalfClose::Abandon,
-        connections_max: 10,
-        head_size_max: ByteSize::from_kib(32),
-        head_fields_max: 128,
-        head_time_max: time,
-        body_rate_min: ByteSize::ZERO,
-        body_rate_grace: time,
-        send_rate_min: ByteSize::ZERO,
-        send_rate_grace: time,
-        idle_time_max: time,
-        send_buffer_max: ByteSize::ZERO,
-    }
-}
-
 /// Ask and read the answer, which ends like the worker's. Returns its length.
 fn ask(client: &mut TcpStream, answer: &mut [u8]) -> usize {
     client.write_all(REQUEST).expect("the shard reads requests");
@@ -94,11 +75,9 @@ fn a_warm_exchange_allocates_nothing() {
     let log = AccessLog::start(Destination::File(file.clone())).expect("a file can be made");
     let endpoint = Endpoint::Tcp(start_worker());
     let mut settings = one_pool::settings(&endpoint);
-    settings.listeners.push(listener());
-    let sockets = listen::bind(&settings.listeners[0].address, 1).expect("a free port");
-    let address = TcpListener::from(sockets[0].try_clone().expect("a descriptor is free"))
-        .local_addr()
-        .expect("a bound listener has an address");
+    settings.listeners.push(listener::any_port());
+    let sockets = listen::bind(&settings.listeners[0].address, 1, None).expect("a free port");
+    let address = listener::address_of(&sockets[0]);
     let connections = Arc::new(Connections::new(vec![10], 10));
     let mailboxes = one_pool::mailboxes();
     let (lines, theirs) = (log.line_buffer(), Arc::clone(&mailboxes));

@@ -80,6 +80,11 @@ impl Deadline {
         });
     }
 
+    /// Is it in force (perhaps passed)?
+    pub fn is_set(&self) -> bool {
+        TABLE.with_borrow(|table| table.entries[self.index as usize].at < Instant::FAR_FUTURE)
+    }
+
     /// Take it out of force.
     pub fn clear(&self) {
         self.set(Instant::FAR_FUTURE);

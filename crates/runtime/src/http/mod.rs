@@ -6,6 +6,7 @@
 pub mod service;
 pub mod end;
 pub mod server;
+pub mod resting;
 mod request_body;
 mod respond;
 pub mod client;

@@ -5,6 +5,7 @@
 //!                              │ broken or slow      │ body unread, or the client asked to close
 //!                              └──→ refusal ──────→ linger → closed
 //! ```
+//! Between two exchanges, one that is idle for long rests (`resting.rs`) and comes back from there.
 //!
 //! Invariants: requests of one connection are served one after the other, in order; an idle
 //! connection holds no buffer; after a reply that leaves request bytes unread, the connection is
@@ -26,6 +27,7 @@ use super::inbound::Inbound;
 use super::lend::Lent;
 use super::request_body::{BodyRate, H1Body};
 use super::respond::{H1Responder, SendRate, Wanted, WayOut};
+use super::resting::{REST_AFTER, REST_WORTH_MIN, Rested};
 use super::service::{Client, Refusal, RefusalKind, Request, Service};
 use super::settings::{ListenerSettings, TrustedFrom};
 use crate::buffer::{SocketBytes, Storage};
@@ -44,6 +46,10 @@ const LINGER_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// Idle time that a kept connection gets once we are stopping: a request may be on its way.
 const STOP_IDLE_MAX: Duration = Duration::from_secs(1);
+
+/// Exchanges that one connection may have served from what it sent ahead before the others of its
+/// shard get their turn. Plain choice: a few hundred microseconds.
+const TURN_EXCHANGES_MAX: u32 = 32;
 
 /// Longest PROXY protocol header: what version 2 allows for addresses and a few extensions.
 const PROXY_HEADER_MAX: usize = 4096;
@@ -98,53 +104,42 @@ impl<S> Shared<S> {
     }
 }
 
-/// Serve one accepted connection until it ends.
+/// How the serving of a connection ends.
+pub enum End {
+    /// With the connection.
+    Closed(CloseReason),
+    /// It is idle, and may rest until it speaks again.
+    Idle(Rested),
+}
+
+/// Serve one accepted connection until it ends or rests.
 pub async fn serve<S: Service>(
     stream: Stream,
     address: Option<SocketAddr>,
     shared: Rc<Shared<S>>,
-) -> CloseReason {
+) -> End {
     if let (None, Some(unsent_max)) = (address, shared.settings.unsent_max()) {
         stream.cap_unsent(unsent_max);
     }
     let client = shared.client(address);
-    let socket_bytes = SocketBytes::new(&shared.storage);
-    let mut connection = Connection {
-        stream,
-        socket_bytes,
-        next_look: None,
-        inbound: Inbound::new(),
-        deadline: Deadline::unset(),
-        client,
-        shared,
-        started: Instant::ZERO,
-        first: true,
-    };
+    let mut connection = Connection::new(stream, client, shared);
     if connection.shared.settings.proxy_protocol && connection.proxy_header().await.is_none() {
-        return CloseReason::ProxyHeader;
+        return End::Closed(CloseReason::ProxyHeader);
     }
-    loop {
-        let next = connection.next_head().await;
-        let more = match next {
-            Next::Head(head) => connection.exchange(head).await,
-            Next::Refused(kind) => {
-                let end = match kind {
-                    RefusalKind::Bad(_) => CloseReason::BadInput,
-                    RefusalKind::Slow => CloseReason::HeadTimeout,
-                };
-                connection.refuse(kind).await;
-                return end;
-            }
-            Next::Ended(end) => return end,
-        };
-        match more {
-            After::Next => {}
-            After::Linger(end) => {
-                connection.linger().await;
-                return end;
-            }
-            After::Close(end) => return end,
-        }
+    match connection.run().await {
+        Some(reason) => End::Closed(reason),
+        None => End::Idle(connection.rest()),
+    }
+}
+
+/// Serve one on that has rested.
+pub async fn resume<S: Service>(rested: Rested, shared: Rc<Shared<S>>) -> End {
+    let Ok(stream) = Stream::new(rested.fd) else { return End::Closed(CloseReason::Broken) };
+    let mut connection = Connection::new(stream, rested.client, shared);
+    connection.first = false;
+    match connection.run().await {
+        Some(reason) => End::Closed(reason),
+        None => End::Idle(connection.rest()),
     }
 }
 
@@ -160,11 +155,14 @@ struct Connection<S> {
     shared: Rc<Shared<S>>,
     started: Instant,
     first: bool,
+    /// Exchanges since the last time that it let others have their turn.
+    turn: u32,
 }
 
 enum Next {
     Head(Lent<RequestHead>),
     Refused(RefusalKind),
+    Idle,
     Ended(CloseReason),
 }
 
@@ -175,6 +173,67 @@ enum After {
 }
 
 impl<S: Service> Connection<S> {
+    fn new(stream: Stream, client: Client, shared: Rc<Shared<S>>) -> Connection<S> {
+        Connection {
+            stream,
+            socket_bytes: SocketBytes::new(&shared.storage),
+            next_look: None,
+            inbound: Inbound::new(),
+            deadline: Deadline::unset(),
+            client,
+            shared,
+            started: Instant::ZERO,
+            first: true,
+            turn: 0,
+        }
+    }
+
+    /// Serve exchanges until the connection has to be closed, or (none) may rest.
+    async fn run(&mut self) -> Option<CloseReason> {
+        loop {
+            self.take_turns().await;
+            let more = match self.next_head().await {
+                Next::Head(head) => self.exchange(head).await,
+                Next::Refused(kind) => {
+                    let end = match kind {
+                        RefusalKind::Bad(_) => CloseReason::BadInput,
+                        RefusalKind::Slow => CloseReason::HeadTimeout,
+                    };
+                    self.refuse(kind).await;
+                    return Some(end);
+                }
+                Next::Idle => return None,
+                Next::Ended(end) => return Some(end),
+            };
+            match more {
+                After::Next => {}
+                After::Linger(end) => {
+                    self.linger().await;
+                    return Some(end);
+                }
+                After::Close(end) => return Some(end),
+            }
+        }
+    }
+
+    /// A client that sends its requests ahead waits for the others of its shard now and then.
+    async fn take_turns(&mut self) {
+        if self.inbound.bytes().is_empty() {
+            self.turn = 0;
+        } else {
+            self.turn += 1;
+            if self.turn > TURN_EXCHANGES_MAX {
+                self.turn = 0;
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    fn rest(self) -> Rested {
+        let until = clock::now() + (self.shared.settings.idle_time_max - REST_AFTER);
+        Rested { fd: self.stream.into_fd(), client: self.client, until }
+    }
+
     /// Read the PROXY header; none when the connection must be closed.
     async fn proxy_header(&mut self) -> Option<()> {
         if !self.client.trusted {
@@ -218,7 +277,10 @@ impl<S: Service> Connection<S> {
         } else {
             self.shared.settings.idle_time_max
         };
-        self.deadline.set_after(idle);
+        // What the kernel still holds for a client is counted by its task.
+        let is_done = !self.first && self.socket_bytes.counted() == 0;
+        let rests = is_done && idle >= REST_WORTH_MIN;
+        self.deadline.set_after(if rests { REST_AFTER } else { idle });
         self.first = false;
         if !self.inbound.bytes().is_empty() {
             // It was sent behind the request before it.
@@ -228,7 +290,11 @@ impl<S: Service> Connection<S> {
         let mut begun = false;
         // Taken when there is something to parse: an idle connection holds no head.
         let mut head: Option<Lent<RequestHead>> = None;
-        poll_fn(|cx| self.poll_head(cx, &limits, &mut begun, &mut head)).await
+        let outcome = poll_fn(|cx| self.poll_head(cx, &limits, &mut begun, &mut head)).await;
+        match outcome {
+            Next::Ended(CloseReason::Idle) if rests => Next::Idle,
+            outcome => outcome,
+        }
     }
 
     fn poll_head(

@@ -188,6 +188,11 @@ impl Stream {
         matches!(rustix::net::recv(&self.fd, &mut [0u8; 1], flags), Err(Errno::AGAIN))
     }
 
+    /// Take it away from the engine.
+    pub fn into_fd(self) -> OwnedFd {
+        self.fd.into_inner()
+    }
+
     /// Send a FIN: we write no more.
     pub fn shutdown_write(&self) {
         // Fails only when the connection is gone already, which is what we want.

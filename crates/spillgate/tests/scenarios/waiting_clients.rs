@@ -1,5 +1,9 @@
 //! Clients that wait for a word, get an early answer, close their sending side, or leave.
 
+use std::time::Duration;
+
+use rustix::process::Signal;
+
 use crate::harness::{Config, Echo, Link, Spillgate, Worker, get, ok, post};
 
 const EXPECTING: &str =
@@ -226,4 +230,19 @@ fn a_client_that_half_closes_at_once_is_served_where_a_slot_is_free() {
         client.expect_end();
     }
     assert_eq!(echo.seen().len(), 100);
+}
+
+#[test]
+fn a_connection_that_was_idle_for_long_serves_on_and_ends_with_the_rest() {
+    let (echo, mut spillgate) = Echo::behind(|config| config.top("shards = 1"));
+    let mut client = spillgate.connect();
+    for target in ["/first", "/second"] {
+        assert_eq!(client.ask(get(target)).status(), 200);
+        // Longer than an idle connection keeps its task.
+        assert!(client.is_quiet_for(Duration::from_millis(1_500)));
+    }
+    assert_eq!(echo.seen().len(), 2);
+    spillgate.signal(Signal::TERM);
+    client.expect_end();
+    assert_eq!(spillgate.ended().code(), Some(0));
 }

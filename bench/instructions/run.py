@@ -25,8 +25,9 @@ import peers  # noqa: E402
 KEPT = os.path.join(os.path.dirname(HERE), "results/instructions.json")
 MARGIN = 0.03
 WARM_UP, EXCHANGES = 500, 2_000
-FIELDS = ("Host: site.example\r\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Firefox/140.0"
-          "\r\nAccept: text/html,*/*;q=0.8\r\nAccept-Encoding: gzip, deflate, br\r\n"
+FIELDS = ("Host: site.example\r\n"
+          "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Firefox/140.0\r\n"
+          "Accept: text/html,*/*;q=0.8\r\nAccept-Encoding: gzip, deflate, br\r\n"
           "Cookie: visit=8f14e45fceea167a5a36dedd4bea2543\r\n")
 CASES = {
     "get1k": ("/", f"GET / HTTP/1.1\r\n{FIELDS}\r\n"),

@@ -28,8 +28,8 @@ thread_local! {
     static FREE: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Give back an eighth of the free buffers that only a burst needed, those unused for longest. To be
-/// called now and then; making a buffer costs more than keeping it for the next moment.
+/// Give back an eighth of the free buffers that only a burst needed, those unused for longest. To
+/// be called now and then; making a buffer costs more than keeping it for the next moment.
 pub fn shrink() {
     FREE.with_borrow_mut(|free| {
         let surplus = free.len().saturating_sub(KEPT_IDLE);

@@ -20,5 +20,9 @@ if [ -z "${SPILLGATE:-}" ]; then
     cargo build --locked --release --bin spillgate
     SPILLGATE=$(realpath "${CARGO_TARGET_DIR:-target}")/release/spillgate
 fi
+if [ -f "bench/$case/Cargo.toml" ] && [ -z "${OVERLOAD:-}" ]; then
+    cargo build --locked --release --manifest-path "bench/$case/Cargo.toml" \
+        --target-dir "bench/$case/target"
+fi
 export SPILLGATE PATH="$PATH:/usr/sbin"
 exec python3 "bench/$case/run.py" "$@"

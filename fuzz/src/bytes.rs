@@ -11,6 +11,7 @@ use spillgate_wire::http1::{
     BodyDecoder, BodyError, Framing, HeadLimits, Method, RequestHead, ResponseIndex, TargetForm,
     Version, encode,
 };
+use spillgate_wire::orca;
 use spillgate_wire::proxy_protocol;
 
 /// Small enough for the fuzzer to reach them.
@@ -207,6 +208,19 @@ fn written(line: &AgentLine<'_>) -> Vec<u8> {
     }
     text.push(b'\n');
     text
+}
+
+/// A report of load: also that what was understood means the same when it is said alone.
+pub fn orca(input: &[u8]) {
+    let Some(ppm) = orca::utilization(input) else {
+        return;
+    };
+    assert!(ppm > 0);
+    let (whole, parts) = (ppm / 1_000_000, ppm % 1_000_000);
+    let text = format!("TEXT application_utilization={whole}.{parts:06}");
+    let again = orca::utilization(text.as_bytes()).expect("it is a report");
+    // A decimal fraction need not be one of a float.
+    assert!(again.abs_diff(ppm) <= 1, "{again} for {text}");
 }
 
 /// Call `parse` with ever more of the input until it comes to a verdict or the input ends.

@@ -74,6 +74,7 @@ fn is_ours(name: Name) -> bool {
             | Name::TransferEncoding
             | Name::XAccelBuffering
             | Name::SpillgateRefusal
+            | Name::EndpointLoadMetrics
     )
 }
 

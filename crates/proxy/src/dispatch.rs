@@ -6,18 +6,22 @@
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 
-use spillgate_core::gate::{Attempt, Connection, Fate, Fault, Outcome, Tried};
+use spillgate_core::gate::{Attempt, Connection, Fate, Fault, Input, Outcome, Tried};
 use spillgate_core::id::WorkerId;
+use spillgate_core::pool::Report;
 use spillgate_core::time::{Duration, Instant};
 use spillgate_runtime::buffer::BufferError;
 use spillgate_runtime::clock;
 use spillgate_runtime::http::client::{BadResponse, WorkerConnection, WorkerFailure, WorkerHead};
 use spillgate_runtime::http::lend::Lent;
 use spillgate_runtime::http::service::{BodySource, Client, Responder};
+use spillgate_wire::agent_line;
 use spillgate_wire::forwarded::Traceparent;
 use spillgate_wire::http1::{HeadError, HeadLimits, Name, RequestHead, ResponseError, encode};
+use spillgate_wire::orca;
 
 use crate::admit::{Granted, Held};
+use crate::agent;
 use crate::error::ExchangeError;
 use crate::forward::{self, Forwarding};
 use crate::idle::Idle;
@@ -46,8 +50,9 @@ pub(crate) struct Sent<'s> {
 pub(crate) struct Outgoing<'r> {
     pub(crate) head: &'r RequestHead,
     pub(crate) body: &'r dyn BodySource,
-    /// An idle connection has failed this exchange before: use a new one.
-    pub(crate) fresh: bool,
+    /// Which try this is. After the first, a new connection is used: an idle one may have been the
+    /// reason for it.
+    pub(crate) attempt: Attempt,
     pub(crate) client: &'r Client,
     pub(crate) request_id: &'r [u8],
     pub(crate) traceparent: &'r Traceparent,
@@ -69,8 +74,10 @@ pub(crate) struct Setback {
 pub(crate) enum Cause {
     /// The worker.
     Worker(WorkerFailure),
-    /// Its answer marks a refusal.
-    Refusal,
+    /// Its answer marks a refusal, and may say how much its worker can take.
+    Refusal(Report),
+    /// It answered 503, and the others do not.
+    Unavailable,
     /// The request body could not be read back.
     Body(BufferError),
 }
@@ -86,7 +93,10 @@ impl Setback {
         let failed = |reason| Err(ExchangeError::failed(self.stage, reason));
         match &self.cause {
             Cause::Body(error) => Err(intake::lost(*error)),
-            Cause::Refusal => {
+            // Nothing was done, and its worker is out until a probe succeeds: as free as a connect
+            // that was refused. How often is bounded by the time in the queue.
+            Cause::Refusal(_) => Ok(Attempt::Unsent(tried)),
+            Cause::Unavailable => {
                 tried.charged += 1;
                 Ok(Attempt::Sent(tried))
             }
@@ -110,7 +120,9 @@ impl Setback {
     fn fate(&self) -> Fate {
         match &self.cause {
             // The worker has ended it, or never got anything of the exchange.
-            Cause::Refusal | Cause::Worker(WorkerFailure::Lost) => Fate::Closed,
+            Cause::Refusal(_) | Cause::Unavailable | Cause::Worker(WorkerFailure::Lost) => {
+                Fate::Closed
+            }
             _ if !self.reached => Fate::Closed,
             _ => Fate::Cut,
         }
@@ -120,7 +132,8 @@ impl Setback {
     fn fault(&self, reused: bool) -> (Outcome, Option<Fault>) {
         match &self.cause {
             Cause::Body(_) | Cause::Worker(WorkerFailure::Ourselves(_)) => (Outcome::Ignore, None),
-            Cause::Refusal => (Outcome::Overload, Some(Fault::Refusal)),
+            Cause::Refusal(_) => (Outcome::Overload, Some(Fault::Refusal)),
+            Cause::Unavailable => (Outcome::Ignore, Some(Fault::Error)),
             Cause::Worker(WorkerFailure::Refused(_) | WorkerFailure::ConnectTimeout) => {
                 (Outcome::Ignore, Some(Fault::Refused))
             }
@@ -179,19 +192,57 @@ pub(crate) async fn dispatch<'s>(
     let settings = &shard.pools[pool].shared.settings;
     let mut sending = Sending::new(outgoing, received);
     let answer = sending.exchange(shard, settings, &mut connection, responder).await;
+    let answer =
+        answer.and_then(|head| match is_better_elsewhere(shard, &held, &outgoing, &head) {
+            true => Err(Cause::Unavailable),
+            false => Ok(head),
+        });
     match answer {
         Ok(head) => {
+            if let Some(report) = head.get().get(Name::EndpointLoadMetrics)
+                && let Some(utilization) = orca::utilization(report)
+            {
+                shard.tell(pool, Input::Load { worker, utilization }, clock::now());
+            }
             let whole = sending.whole;
             let at = clock::now();
             Ok(Sent { held, connection, generation, head, whole, at })
         }
         Err(cause) => {
+            if let Cause::Refusal(report) = cause
+                && report != Report::default()
+            {
+                shard.tell(pool, Input::Report { worker, report }, clock::now());
+            }
             let setback = setback(cause, sending.reached);
             drop(connection);
             setback.settle(held, reused);
             Err(setback)
         }
     }
+}
+
+/// Is this a 503 that only few workers give, of a request that may be repeated?
+fn is_better_elsewhere(
+    shard: &Shard,
+    held: &Held<'_>,
+    outgoing: &Outgoing<'_>,
+    head: &WorkerHead,
+) -> bool {
+    let shared = &shard.pools[held.pool()].shared;
+    head.get().status() == 503
+        && shared.settings.retry_unavailable
+        && outgoing.head.method().is_idempotent()
+        && shared.is_better_elsewhere(held.worker(), &outgoing.attempt.tried())
+}
+
+/// What a refusal says of the slots of its worker, which only it knows. That it is not to be asked
+/// for now is known already, and for how long is found out by probes: a worker that gets nothing
+/// could not take such a word back.
+fn refused(words: &[u8]) -> Report {
+    let said = agent::report(&agent_line::words(words));
+    let percent = said.percent.filter(|percent| *percent > 0);
+    Report { percent, slots: said.slots, ..Report::default() }
 }
 
 /// The idle connection of a grant; none where it is gone or unfit, and a new one takes its place.
@@ -206,7 +257,7 @@ fn take_idle(
     let idle = local.idle.borrow_mut().take(worker)?;
     let same_process = idle.generation == local.shared.generation(worker);
     let careful = !outgoing.head.method().is_idempotent();
-    if same_process && !outgoing.fresh && idle.connection.is_fit(now, careful) {
+    if same_process && outgoing.attempt == Attempt::First && idle.connection.is_fit(now, careful) {
         return Some(idle);
     }
     shard.metrics.pools[pool].idle_ends.increment(IdleEnd::Unfit);
@@ -300,8 +351,14 @@ impl<'a, 'r> Sending<'a, 'r> {
                 103 => pass_hints(&head, responder),
                 101 if self.outgoing.head.upgrade().is_some() => return Ok(head),
                 101..200 => return Err(Cause::Worker(WorkerFailure::Bad(BadResponse::Interim))),
-                // "Not me, not now": it is tried elsewhere.
-                503 if answer.get(Name::SpillgateRefusal).is_some() => return Err(Cause::Refusal),
+                503 => {
+                    // "Not me, not now": it is tried elsewhere. The value has the words of an
+                    // agent, or any others.
+                    return match answer.get(Name::SpillgateRefusal) {
+                        Some(words) => Err(Cause::Refusal(refused(words))),
+                        None => Ok(head),
+                    };
+                }
                 _ => return Ok(head),
             }
         }

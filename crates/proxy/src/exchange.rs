@@ -83,7 +83,7 @@ async fn exchange<'s>(
         let outgoing = Outgoing {
             head,
             body,
-            fresh: asking.attempt != Attempt::First,
+            attempt: asking.attempt,
             client: record.client(),
             request_id: record.request_id(),
             traceparent: &record.traceparent,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use spillgate_core::gate::{Change, Gate, Grant, Input, Output, Probe, Reason, Shed, View};
+use spillgate_core::gate::{Change, Gate, Grant, Input, Output, Probe, Reason, Shed, Tried, View};
 use spillgate_core::id::{ShardId, Ticket, WorkerId};
 use spillgate_core::pool::State;
 use spillgate_core::time::{Duration, Instant};
@@ -194,6 +194,11 @@ impl Pool {
     /// Does this exchange wait for a slot, and was it not decided about?
     pub(crate) fn is_in_line(&self, ticket: Ticket) -> bool {
         self.lock().is_in_line(ticket)
+    }
+
+    /// Is an exchange that `worker` has answered with an error better tried elsewhere?
+    pub(crate) fn is_better_elsewhere(&self, worker: WorkerId, tried: &Tried) -> bool {
+        self.lock().is_better_elsewhere(worker, tried)
     }
 
     /// Why an exchange that came now would be turned away at once, and when asking again could

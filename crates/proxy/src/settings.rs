@@ -80,6 +80,8 @@ pub struct PoolSettings {
     /// Responses longer than this are relayed at the client's speed, with the slot held. Default 64
     /// MiB.
     pub response_size_max: ByteSize,
+    /// Whether a 503 that only few workers give is tried elsewhere. Default true.
+    pub retry_unavailable: bool,
     /// The agents of its workers; none: nobody is asked.
     pub agents: Option<AgentSettings>,
     /// The path of the HTTP probe; none: probes are connects.

@@ -12,4 +12,5 @@ pub mod agent_line;
 pub mod digits;
 pub mod forwarded;
 pub mod http1;
+pub mod orca;
 pub mod proxy_protocol;

@@ -44,3 +44,8 @@ fn proxy_protocol() {
 fn agent_line() {
     run("agent_line", checks::agent_line);
 }
+
+#[test]
+fn orca() {
+    run("orca", checks::orca);
+}

@@ -210,6 +210,12 @@ proptest! {
         checks::chunked_body(&input);
         checks::proxy_protocol(&input);
         checks::agent_line(&input);
+        checks::orca(&input);
+        for kind in ["TEXT ", "JSON {", "TEXT cpu_utilization="] {
+            let mut text = kind.as_bytes().to_vec();
+            text.extend_from_slice(&input);
+            checks::orca(&text);
+        }
     }
 
     #[test]

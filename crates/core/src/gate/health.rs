@@ -7,7 +7,7 @@
 //! and one more exchange would break the promise of one at a time.
 
 use crate::id::WorkerId;
-use crate::pool::{OutReason, Report, Said, State, may_eject};
+use crate::pool::{OutReason, Report, Said, State, is_outlier, may_eject};
 
 use super::permits::Held;
 use super::{Fate, Fault, Gate, Outcome, Output, Returned};
@@ -18,7 +18,9 @@ impl Gate {
         let Some(held) = self.permits.take_back(permit) else {
             return;
         };
-        let time = (outcome == Outcome::Success).then(|| self.now.since(held.granted));
+        // A worker that fails at once is not a fast one.
+        let well = outcome == Outcome::Success && fault.is_none();
+        let time = well.then(|| self.now.since(held.granted));
         if let Some(time) = time {
             self.answers.served(time, self.now);
         }
@@ -28,6 +30,7 @@ impl Gate {
         let index = self.pool.find(held.worker).expect("a worker with a permit out is a member");
         let worker = self.pool.worker_mut(index);
         worker.permits -= 1;
+        worker.load.lapse(self.now);
         if held.incarnation == worker.incarnation {
             self.give_back(index, &held, connection);
             self.learn(index, outcome, fault);
@@ -81,6 +84,17 @@ impl Gate {
         let worker = self.pool.worker_mut(index);
         worker.agent.get_or_insert(Said::NOTHING).hear(report);
         self.judge(index, held);
+        self.after(index);
+    }
+
+    /// A worker says how busy it is.
+    pub(super) fn load(&mut self, worker: WorkerId, utilization: u32) {
+        let Some(index) = self.pool.find(worker) else {
+            return;
+        };
+        let (now, slots) = (self.now, self.pool.slots());
+        let worker = self.pool.worker_mut(index);
+        worker.load.hear(utilization, worker.in_flight, slots, now);
         self.after(index);
     }
 
@@ -151,7 +165,8 @@ impl Gate {
     fn learn(&mut self, index: usize, outcome: Outcome, fault: Option<Fault>) {
         match fault {
             None if outcome == Outcome::Success => {
-                self.pool.worker_mut(index).ejection.succeeded();
+                let now = self.now;
+                self.pool.worker_mut(index).ejection.succeeded(now);
             }
             None => {}
             Some(Fault::Refused) => self.take_out(index, OutReason::Refused),
@@ -183,14 +198,16 @@ impl Gate {
     fn count_failure(&mut self, index: usize) -> bool {
         let up = self.pool.up();
         let members = self.pool.workers().iter().filter(|worker| !worker.leaving).count() as u32;
+        let (now, settings) = (self.now, &self.settings);
         let worker = self.pool.worker_mut(index);
-        worker.ejection.failed();
-        let may = worker.base == State::Up && may_eject(&self.settings, up, members);
-        if !(may && worker.ejection.is_due(&self.settings)) {
+        worker.ejection.failed(now);
+        let may = worker.base == State::Up && may_eject(settings, up, members);
+        if !(may && is_outlier(self.pool.workers(), index, settings, now)) {
             return false;
         }
-        let time = worker.ejection.eject(&self.settings);
-        worker.probing.not_before = self.now + time;
+        let worker = self.pool.worker_mut(index);
+        let time = worker.ejection.eject(settings, now);
+        worker.probing.not_before = now + time;
         self.enter(index, State::Out(OutReason::Ejected));
         true
     }

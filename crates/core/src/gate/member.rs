@@ -5,7 +5,7 @@
 //! effect.
 
 use crate::id::WorkerId;
-use crate::pool::State;
+use crate::pool::{Ejection, Load, State};
 use crate::time::Instant;
 
 use super::{Change, Gate, Output};
@@ -80,11 +80,13 @@ impl Gate {
     /// The process of the worker at `index` is no more: nothing that was counted of it holds.
     fn renew(&mut self, index: usize) {
         self.unreserve_all(index);
+        let now = self.now;
         let worker = self.pool.worker_mut(index);
         worker.incarnation += 1;
         worker.free_stuck();
         worker.in_flight = 0;
-        worker.ejection.succeeded();
+        worker.ejection = Ejection::new(now);
+        worker.load = Load::default();
         worker.probing.outdate();
         worker.probing.clear_fails();
         worker.probing.not_before = Instant::ZERO;

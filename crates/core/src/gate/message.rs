@@ -45,6 +45,14 @@ pub enum Input {
         /// What was said.
         report: Report,
     },
+    /// A worker reports with an answer how busy it is. To be said before the permit of that
+    /// exchange is returned.
+    Load {
+        /// The worker.
+        worker: WorkerId,
+        /// In parts per million of what it can do well; may be more than a million.
+        utilization: u32,
+    },
     /// Shed everything that waits, and everything that will come, with [`Reason::Draining`].
     Drain,
 }

@@ -40,8 +40,8 @@ pub use view::{Quantiles, View, WorkerView};
 
 use std::collections::VecDeque;
 
-use crate::id::Ticket;
-use crate::pool::Pool;
+use crate::id::{Ticket, WorkerId};
+use crate::pool::{Pool, State};
 use crate::stats::window::Window;
 use crate::time::{Duration, Instant};
 use crate::units::Ratio;
@@ -124,6 +124,7 @@ impl Gate {
             Input::Probed(probed) => self.probed(probed),
             Input::Member { worker, change } => self.member(worker, change),
             Input::Report { worker, report } => self.report(worker, &report),
+            Input::Load { worker, utilization } => self.load(worker, utilization),
             Input::Drain => self.drain(),
         }
     }
@@ -164,6 +165,21 @@ impl Gate {
             false => return None,
         };
         Some((reason, self.retry_after(reason)))
+    }
+
+    /// Is an exchange that `worker` has answered with an error better tried elsewhere? So it is
+    /// when that worker stands nearly alone: at least half of the workers that are up have no
+    /// failure in a row, and are not among those that it has `tried`. And its try could be charged
+    /// now.
+    pub fn is_better_elsewhere(&self, worker: WorkerId, tried: &Tried) -> bool {
+        let mut next = *tried;
+        next.insert(worker);
+        next.charged = next.charged.saturating_add(1);
+        let workers = self.pool.workers().iter().filter(|one| one.state == State::Up);
+        let well = workers.filter(|one| one.ejection.failures() == 0 && !next.contains(one.id));
+        let well = well.count() as u32;
+        let stands_out = well > 0 && well.saturating_mul(2) >= self.pool.up();
+        stands_out && self.retry_budget.look(next, &self.settings, self.now).is_ok()
     }
 
     fn advance(&mut self, now: Instant) {

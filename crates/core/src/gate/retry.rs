@@ -9,7 +9,7 @@
 use crate::stats::rate::Rate;
 use crate::time::{Duration, Instant};
 
-use super::{Attempt, Reason, Settings};
+use super::{Attempt, Reason, Settings, Tried};
 
 /// The budget looks back this far: long enough for a share of few arrivals to mean something, short
 /// enough to follow a change of load. Finagle's default time to live of a retry deposit.
@@ -45,16 +45,27 @@ impl RetryBudget {
         let Attempt::Sent(tried) = attempt else {
             return Ok(());
         };
+        self.look(tried, settings, now)?;
+        self.retries.count(now);
+        Ok(())
+    }
+
+    /// Could an exchange that has tried these workers be charged for another try now?
+    pub(super) fn look(
+        &self,
+        tried: Tried,
+        settings: &Settings,
+        now: Instant,
+    ) -> Result<(), Reason> {
         if tried.deaths >= DEATHS_MAX || tried.charged > settings.retry_max {
             return Err(Reason::WorkerFailed);
         }
-        let share = settings.retry_budget.of(u64::from(self.arrivals.total(now)));
+        let share = settings.retry_budget.of(u64::from(self.arrivals.peek(now)));
         let allowed = share.max(u64::from(settings.retry_budget_min));
-        if u64::from(self.retries.total(now)) >= allowed {
-            return Err(Reason::RetryBudget);
+        match u64::from(self.retries.peek(now)) >= allowed {
+            true => Err(Reason::RetryBudget),
+            false => Ok(()),
         }
-        self.retries.count(now);
-        Ok(())
     }
 }
 

@@ -32,6 +32,9 @@ pub struct Settings {
     pub retry_budget_min: u32,
     /// Consecutive failures after which a worker is ejected. 0: never. Default 5.
     pub eject_after: u32,
+    /// Share of failures among a worker's recent answers by which it is ejected, if the others fail
+    /// less than half as often. 0: never. Default 50 %.
+    pub eject_error_share: Ratio,
     /// How long the first ejection lasts; the n-th in a row lasts n times as long. Default 10 s.
     pub eject_time: Duration,
     /// Share of the pool's workers that ejection always leaves in. Default 50 %.

@@ -20,6 +20,7 @@
 
 mod balance;
 mod connections;
+mod load;
 mod outlier;
 mod probe;
 mod report;
@@ -27,7 +28,8 @@ mod signs;
 mod worker;
 
 pub(crate) use balance::{Choice, Way};
-pub(crate) use outlier::may_eject;
+pub(crate) use load::Load;
+pub(crate) use outlier::{Ejection, is_outlier, may_eject};
 pub(crate) use probe::{is_asking_broken, verdict};
 pub use report::{Admin, Health, Report, Said};
 pub use signs::Signs;

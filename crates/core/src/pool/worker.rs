@@ -10,6 +10,7 @@ use crate::time::Instant;
 
 use super::State;
 use super::connections::Connections;
+use super::load::Load;
 use super::outlier::Ejection;
 use super::probe::Probing;
 use super::report::Said;
@@ -25,6 +26,8 @@ pub(crate) struct Worker {
     pub(crate) base: State,
     /// What its agent said; none: there was no report yet.
     pub(crate) agent: Option<Said>,
+    /// What it reports of its load on its answers.
+    pub(crate) load: Load,
     pub(crate) state_since: Instant,
     /// Started by our supervisor: it says when the worker can serve.
     pub(crate) supervised: bool,
@@ -57,6 +60,7 @@ impl Worker {
             state: State::Starting,
             base: State::Starting,
             agent: None,
+            load: Load::default(),
             state_since: now,
             supervised,
             leaving: false,
@@ -67,7 +71,7 @@ impl Worker {
             permits: 0,
             reserved: VecDeque::new(),
             connections: Connections::default(),
-            ejection: Ejection::default(),
+            ejection: Ejection::new(now),
             probing: Probing::default(),
             grants: 0,
             counted_up: false,
@@ -82,7 +86,8 @@ impl Worker {
 
     /// Exchanges that it may hold now, of `slots`.
     pub(crate) fn limit(&self, slots: u32) -> u32 {
-        self.agent.map_or(slots, |said| said.limit(slots))
+        let granted = self.agent.map_or(slots, |said| said.limit(slots));
+        self.load.limit(granted)
     }
 
     /// Is nothing of it out, so that it can be forgotten?

@@ -39,6 +39,16 @@ impl Rate {
         self.total
     }
 
+    /// How often it happened within the window, without forgetting what is older.
+    pub fn peek(&self, now: Instant) -> u32 {
+        let slice = now.as_nanos() / self.slice_nanos;
+        let passed = slice.saturating_sub(self.current).min(SLICES as u64);
+        let kept = (SLICES as u64 - passed).min(self.current + 1);
+        let counts =
+            (0..kept).map(|back| self.slices[((self.current - back) % SLICES as u64) as usize]);
+        counts.fold(0, u32::saturating_add)
+    }
+
     fn advance(&mut self, now: Instant) {
         let slice = now.as_nanos() / self.slice_nanos;
         if slice <= self.current {
@@ -67,6 +77,7 @@ mod tests {
             rate.count(Instant::from_millis(second * 1000 + 500));
         }
         for (millis, total) in [(19_600, 10), (20_100, 9), (25_000, 4), (28_999, 1), (29_000, 0)] {
+            assert_eq!(rate.peek(Instant::from_millis(millis)), total, "at {millis} ms");
             assert_eq!(rate.total(Instant::from_millis(millis)), total, "at {millis} ms");
         }
     }

@@ -94,6 +94,7 @@ impl PoolKeys {
             retry_budget: Ratio::from_percent(20),
             retry_budget_min: 3,
             eject_after: self.eject_after.map_or(5, |failures| failures.0),
+            eject_error_share: Ratio::from_percent(50),
             eject_time: or(self.eject_time, 10_000),
             eject_keep_min: Ratio::from_percent(50),
             probe_interval: or(self.probe_interval, 100),

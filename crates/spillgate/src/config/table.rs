@@ -473,12 +473,35 @@ pub(crate) const KEYS: &[Key] = &[
     },
     Key {
         place: Place::Pool,
+        name: "retry_unavailable",
+        kind: Kind::Flag,
+        preset: Preset::Is("true"),
+        live: false,
+        line: "whether a 503 that only few workers give is tried elsewhere",
+        text: "Of an idempotent request, before anything of the answer went out, while at least \
+               half of the workers answer well and the retry budget lasts. Otherwise the 503 \
+               passes as it is, as every other error does.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
         name: "eject_after",
         kind: Kind::Count { min: 0, max: 1000000 },
         preset: Preset::Is("5"),
         live: false,
         line: "failures in a row after which a worker is ejected",
         text: "A bare 5xx counts as a failure here. Zero: never.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
+        name: "eject_error_share",
+        kind: Kind::Share { min: percent(0), max: percent(100) },
+        preset: Preset::Is(r#""50%""#),
+        live: false,
+        line: "share of failures among its recent answers by which a worker is ejected",
+        text: "For a worker that fails now and then. Counted over ten seconds, from 20 answers on, \
+               and only while the other workers together fail less than half as often. 0%: never.",
         since: "0.1.0",
     },
     Key {

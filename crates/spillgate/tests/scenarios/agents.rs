@@ -140,3 +140,22 @@ fn an_agent_is_told_what_the_file_says() {
     link.send("maint\n");
     spillgate.wait_state(0, "out: maint");
 }
+
+#[test]
+fn a_worker_that_reports_too_much_load_gets_less_and_the_client_hears_nothing_of_it() {
+    let echo = Echo::holding();
+    echo.answers("200 OK\r\nEndpoint-Load-Metrics: TEXT application_utilization=2.0");
+    let spillgate = Spillgate::start(Config::of(&[echo.address()]).pool("slots = 4"));
+    spillgate.wait_up(1);
+    let mut clients = [(); 4].map(|()| spillgate.connect());
+    for client in &mut clients {
+        client.send(get("/"));
+    }
+    echo.wait_inside(4);
+    echo.let_all_go();
+    for mut client in clients {
+        let answer = client.receive_response();
+        assert_eq!((answer.status(), answer.get("endpoint-load-metrics")), (200, None));
+    }
+    spillgate.wait_pool("fewer slots", |pool| pool["workers"][0]["slots"] == 2);
+}

@@ -299,3 +299,72 @@ fn retries_stay_within_their_budget() {
     assert_eq!(deaths(), 3);
     assert_eq!(spillgate.ask(get("/")).status(), 200);
 }
+
+/// Three echoes that take turns and have answered for a while, so that there is a retry budget;
+/// from then on the first answers with this head.
+fn one_of_three(head: &str) -> ([Echo; 3], Spillgate) {
+    let echoes = [Echo::start(), Echo::start(), Echo::start()];
+    let config = pool_of(&echoes.each_ref()).pool("keep_alive_time_max = \"0s\"");
+    let spillgate = Spillgate::start(config);
+    spillgate.wait_up(3);
+    expect_all_ok(&Crowd::of(spillgate.address(), 6, 10).finish());
+    echoes[0].answers(head);
+    (echoes, spillgate)
+}
+
+#[test]
+fn a_worker_that_alone_says_503_costs_nobody_an_answer() {
+    let (echoes, spillgate) = one_of_three("503 Busy");
+    let before = echoes[0].seen().len();
+    let safe = |_, turn| (turn < 20).then(|| get("/"));
+    expect_all_ok(&Crowd::start(spillgate.address(), 6, safe).finish());
+    spillgate.wait_state(0, "out: ejected");
+    assert_eq!(echoes[0].seen().len() - before, 5, "it is ejected after five");
+    assert_eq!(spillgate.metrics().sum("spillgate_retries_total", &[("kind", "sent")]), 5);
+}
+
+#[test]
+fn a_503_passes_where_it_may_not_be_repeated_or_is_not_one_worker_s_alone() {
+    // An unsafe method.
+    let (_echoes, spillgate) = one_of_three("503 Busy");
+    let answers: Vec<_> = (0..3).map(|_| spillgate.ask(post("/", "x")).status()).collect();
+    assert_eq!(answers.iter().filter(|status| **status == 503).count(), 1, "{answers:?}");
+    assert_eq!(spillgate.metrics().sum("spillgate_retries_total", &[]), 0);
+    // All of them, as in maintenance: the worker's own answer reaches the client.
+    let (echoes, spillgate) = one_of_three("503 Busy\r\nRetry-After: 7");
+    echoes[1].answers("503 Busy\r\nRetry-After: 7");
+    echoes[2].answers("503 Busy\r\nRetry-After: 7");
+    for _ in 0..4 {
+        let answer = spillgate.ask(get("/"));
+        assert_eq!((answer.status(), answer.get("retry-after")), (503, Some("7")));
+    }
+    assert!(spillgate.metrics().sum("spillgate_retries_total", &[]) <= 2);
+}
+
+#[test]
+fn refusals_are_free_and_bounded_by_the_time_in_the_queue() {
+    let refusal = "503 Busy\r\nSpillgate-Refusal: full, maxconn:1";
+    let echoes = [Echo::start(), Echo::start(), Echo::start(), Echo::start()];
+    echoes[..3].iter().for_each(|echo| echo.answers(refusal));
+    let config = pool_of(&echoes.each_ref())
+        .pool("retry_budget = \"0%\"")
+        .pool("retry_budget_min = 0")
+        .pool("retry_max = 0")
+        .pool("probe_interval = \"1h\"");
+    let spillgate = Spillgate::start(config);
+    spillgate.wait_up(4);
+    for _ in 0..4 {
+        assert_eq!(spillgate.ask(post("/", "x")).status(), 200);
+    }
+    let refused: usize = echoes[..3].iter().map(|echo| echo.seen().len()).sum();
+    assert_eq!((refused, echoes[3].seen().len()), (3, 4), "three were tried in vain");
+    // Where everybody refuses, it waits, and is turned away like everybody who waits too long.
+    let alone = Echo::start();
+    alone.answers(refusal);
+    let config = pool_of(&[&alone]).pool("queue_wait_max = \"300ms\"");
+    let spillgate = Spillgate::start(config);
+    let answer = spillgate.ask(get("/"));
+    assert_eq!(answer.status(), 503);
+    let said = answer.get("proxy-status").expect("the reason is told");
+    assert!(said.contains("queue_timeout") || said.contains("no_worker"), "{said}");
+}

@@ -41,6 +41,7 @@ pub enum Name {
     CacheControl,
     XAccelBuffering,
     SpillgateRefusal,
+    EndpointLoadMetrics,
     ProxyAuthenticate,
     ProxyAuthorization,
     ProxyStatus,
@@ -168,6 +169,7 @@ fn candidate(name: &[u8]) -> Option<(&'static [u8], Name)> {
         (17, b'x') => (b"x-accel-buffering", Name::XAccelBuffering),
         (18, b'p') => (b"proxy-authenticate", Name::ProxyAuthenticate),
         (19, b'p') => (b"proxy-authorization", Name::ProxyAuthorization),
+        (21, b'e') => (b"endpoint-load-metrics", Name::EndpointLoadMetrics),
         _ => return None,
     };
     Some(found)
@@ -211,6 +213,7 @@ mod tests {
             ("X-Forwarded-Proto", Name::XForwardedProto),
             ("X-Accel-Buffering", Name::XAccelBuffering),
             ("Spillgate-Refusal", Name::SpillgateRefusal),
+            ("Endpoint-Load-Metrics", Name::EndpointLoadMetrics),
             ("Proxy-Authenticate", Name::ProxyAuthenticate),
             ("Proxy-Authorization", Name::ProxyAuthorization),
             ("", Name::Other),

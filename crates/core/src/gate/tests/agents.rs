@@ -164,3 +164,22 @@ fn a_stranger_s_agent_is_not_heard() {
          5 well 7 -> state 7 up",
     );
 }
+
+#[test]
+fn a_worker_that_is_too_busy_gets_fewer_and_one_more_when_it_is_well() {
+    check(
+        &four_slots(),
+        "0 up 0
+         0 arrive 1 -> grant 1 0 new
+         0 arrive 2 -> grant 2 0 new
+         0 arrive 3 -> grant 3 0 new
+         0 arrive 4 -> grant 4 0 new
+         10 load 0 200
+         10 ok 1
+         11 arrive 5
+         12 ok 2
+         13 ok 3 -> grant 5 0 idle waited 2
+         20 arrive 6
+         1010 load 0 90 -> grant 6 0 idle waited 990",
+    );
+}

@@ -27,6 +27,7 @@ pub(crate) fn settings() -> Settings {
         retry_budget: Ratio::from_percent(20),
         retry_budget_min: 3,
         eject_after: 5,
+        eject_error_share: Ratio::from_percent(50),
         eject_time: Duration::from_secs(10),
         eject_keep_min: Ratio::from_percent(50),
         probe_interval: Duration::from_millis(100),

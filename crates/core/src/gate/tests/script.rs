@@ -9,8 +9,8 @@
 //! `charged=N`; `ok`, `shut` (success, connection closed), `ignore`, `error`, `refused`, `reset`,
 //! `refusal`, `stuck`, `cut` with a ticket that has a permit; `abandon T`; `closed W S`; `well W`,
 //! `badly W`, `nothing W` (what a probe heard); `agent W` with what its agent mentions of `ready`,
-//! `drain`, `maint`, `up`, `down`, `percent=N` and `slots=N`; `shutdown`. `up` is a supervised
-//! worker that is ready, and its outputs are not looked at.
+//! `drain`, `maint`, `up`, `down`, `percent=N` and `slots=N`; `load W PERCENT`; `shutdown`. `up` is
+//! a supervised worker that is ready, and its outputs are not looked at.
 
 use std::collections::BTreeMap;
 
@@ -96,6 +96,10 @@ impl Runner {
                 Input::Probed(Probed { worker, heard, permit })
             }
             "agent" => Input::Report { worker: worker(arguments[0]), report: report(arguments) },
+            "load" => {
+                let utilization = number(arguments[1]) as u32 * 10_000;
+                Input::Load { worker: worker(arguments[0]), utilization }
+            }
             "shutdown" => Input::Drain,
             _ => {
                 let (outcome, fault, connection) = end(verb);

@@ -1,7 +1,8 @@
 //! What takes a worker out, and what brings it back.
 
-use crate::gate::Settings;
-use crate::time::Duration;
+use crate::gate::{Settings, Tried};
+use crate::id::WorkerId;
+use crate::time::{Duration, Instant};
 use crate::units::Slots;
 
 use super::script::check;
@@ -439,4 +440,44 @@ fn when_most_fail_their_probes_together_the_last_known_state_stays() {
          1104 well 0 -> state 0 up
          2002 timeout -> probe 1 connect slot; probe 2 connect slot",
     );
+}
+
+#[test]
+fn a_worker_that_fails_at_once_is_not_a_fast_one() {
+    let mut gate = check(
+        &settings(),
+        "0 up 0
+         0 arrive 1 -> grant 1 0 new
+         1 error 1
+         1 arrive 2 -> grant 2 0 idle
+         51 ok 2",
+    );
+    let service = gate.view(Instant::from_millis(51)).service;
+    assert_eq!(service.samples, 1);
+    assert!(service.p50 >= Duration::from_millis(50), "{service:?}");
+}
+
+#[test]
+fn an_error_is_better_elsewhere_while_the_others_are_well() {
+    let two_fail = "0 up 0 1 2 3
+         0 arrive 1 -> grant 1 0 new
+         0 arrive 2 -> grant 2 1 new
+         0 arrive 3 -> grant 3 2 new
+         1 error 1
+         1 error 2";
+    let three_fail = format!("{two_fail}\n2 error 3");
+    let no_budget = Settings { retry_budget_min: 0, ..settings() };
+    let no_tries = Settings { retry_max: 0, ..settings() };
+    let elsewhere = |settings: &Settings, script: &str, tried: Option<u32>| {
+        let mut all = Tried::default();
+        tried.into_iter().for_each(|id| all.insert(WorkerId(id)));
+        check(settings, script).is_better_elsewhere(WorkerId(0), &all)
+    };
+    assert!(elsewhere(&settings(), "0 up 0 1", None));
+    assert!(!elsewhere(&settings(), "0 up 0", None), "there is nobody else");
+    assert!(!elsewhere(&settings(), "0 up 0 1", Some(1)), "the other was tried");
+    assert!(elsewhere(&settings(), two_fail, None), "half of them are well");
+    assert!(!elsewhere(&settings(), &three_fail, None), "most of them fail");
+    assert!(!elsewhere(&no_budget, "0 up 0 1", None));
+    assert!(!elsewhere(&no_tries, "0 up 0 1", None));
 }

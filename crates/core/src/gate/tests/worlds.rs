@@ -272,10 +272,14 @@ impl World {
         self.handle(Input::Member { worker, change });
     }
 
-    /// An agent speaks.
+    /// An agent speaks, or a worker says how busy it is.
     fn report(&mut self) {
         let rng = &mut self.rng;
         let worker = WorkerId(rng.below(WORKERS) as u32);
+        if rng.below(3) == 0 {
+            let utilization = rng.below(2_500_000) as u32;
+            return self.handle(Input::Load { worker, utilization });
+        }
         // Mostly well, so that the pool does not stand still.
         let report = Report {
             admin: [None, Some(Admin::Ready), Some(Admin::Ready), Some(Admin::Drain)]

@@ -51,6 +51,7 @@ enum Kind {
     Probed { worker: WorkerId, heard: Heard, permit: Option<u64> },
     Member { worker: WorkerId, change: Change },
     Report { worker: WorkerId, report: Report },
+    Load { worker: WorkerId, utilization: u32 },
     Drain,
 }
 
@@ -154,6 +155,7 @@ impl Step {
             }
             Kind::Member { worker, change } => Input::Member { worker, change },
             Kind::Report { worker, report } => Input::Report { worker, report },
+            Kind::Load { worker, utilization } => Input::Load { worker, utilization },
             Kind::Drain => Input::Drain,
         };
         Ok(Some(input))
@@ -257,6 +259,9 @@ impl<'a> Fields<'a> {
                 change: self.one_of("change", &words::CHANGES, words::change)?,
             },
             "report" => Kind::Report { worker: self.worker()?, report: self.report()? },
+            "load" => {
+                Kind::Load { worker: self.worker()?, utilization: self.number("utilization")? }
+            }
             "drain" => Kind::Drain,
             _ => return Err(self.error(Cause::Field("verb"))),
         };
@@ -348,6 +353,7 @@ impl Values<'_> {
             retry_budget: Ratio::from_ppm(self.count("retry_budget")?),
             retry_budget_min: self.count("retry_budget_min")?,
             eject_after: self.count("eject_after")?,
+            eject_error_share: Ratio::from_ppm(self.count("eject_error_share")?),
             eject_time: self.duration("eject_time")?,
             eject_keep_min: Ratio::from_ppm(self.count("eject_keep_min")?),
             probe_interval: self.duration("probe_interval")?,

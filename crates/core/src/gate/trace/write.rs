@@ -108,6 +108,7 @@ impl<W: Write> TraceWriter<W> {
                 sink.write_char(' ')?;
                 write_count(sink, report.slots)
             }
+            Input::Load { worker, utilization } => write!(sink, "load {} {utilization}", worker.0),
             Input::Drain => sink.write_str("drain"),
         }
     }
@@ -162,6 +163,7 @@ fn write_settings(sink: &mut impl Write, settings: &Settings) -> fmt::Result {
     writeln!(sink, "set retry_budget {}", settings.retry_budget.as_ppm())?;
     writeln!(sink, "set retry_budget_min {}", settings.retry_budget_min)?;
     writeln!(sink, "set eject_after {}", settings.eject_after)?;
+    writeln!(sink, "set eject_error_share {}", settings.eject_error_share.as_ppm())?;
     writeln!(sink, "set eject_time {}", nanos(settings.eject_time))?;
     writeln!(sink, "set eject_keep_min {}", settings.eject_keep_min.as_ppm())?;
     writeln!(sink, "set probe_interval {}", nanos(settings.probe_interval))?;

@@ -46,6 +46,8 @@ struct State {
     holds: bool,
     /// Requests that may leave although it holds.
     let_go: usize,
+    /// Status line and fields of every answer, in place of the usual ones.
+    instead: Option<String>,
     /// How long each answer takes.
     takes: Duration,
     /// Its connections, those that have ended among them.
@@ -111,6 +113,11 @@ impl Echo {
     /// Let each answer take so long.
     pub(crate) fn takes(&self, time: Duration) {
         self.state().takes = time;
+    }
+
+    /// Answer everything with this status and these fields (`503 Busy`), and no body.
+    pub(crate) fn answers(&self, head: &str) {
+        self.state().instead = Some(format!("HTTP/1.1 {head}\r\nContent-Length: 0\r\n\r\n"));
     }
 
     /// End it as a process ends that is killed: it listens no more, its connections close, and
@@ -189,7 +196,8 @@ fn serve(mut link: Link, inside: &Inside) {
     while let Some(request) = link.next_request() {
         let lives = inside.enter(&request) && request.head.target() != "/die";
         let close = request.get("connection").is_some_and(|option| option == "close");
-        let answer = answer(&request);
+        let instead = inside.lock().instead.clone();
+        let answer = instead.map_or_else(|| answer(&request), String::into_bytes);
         inside.leave();
         if !lives || !link.try_send(&answer) || close {
             return;

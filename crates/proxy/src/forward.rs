@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use spillgate_runtime::http::service::Client;
 use spillgate_runtime::http::settings::TrustedFrom;
 use spillgate_wire::forwarded::{self, Traceparent};
-use spillgate_wire::http1::{Method, Name, RequestHead, encode};
+use spillgate_wire::http1::{Method, Name, RequestHead, encode, name_matches};
 
 /// What is said of one request besides its own fields.
 pub(crate) struct Forwarding<'r> {
@@ -26,9 +26,10 @@ pub(crate) fn write_head(out: &mut Vec<u8>, head: &RequestHead, with: &Forwardin
     encode::request_line(out, head.method_bytes(), head.path(), head.query());
     encode::field(out, b"Host", head.host());
     let upgrade = head.upgrade();
-    head.fields().write(out, |name, hop| {
-        let strays = || name == Name::Tracestate && !continues_trace(head, with.client);
-        !hop && !is_ours(name) && !strays()
+    head.fields().write(out, |id, hop, name| {
+        let strays = || id == Name::Tracestate && !continues_trace(head, with.client);
+        let believed = || with.client.trusted || id != Name::Other || !is_proxys(name);
+        !hop && !is_ours(id) && !strays() && believed()
     });
     if let Some(protocol) = upgrade {
         encode::field(out, b"Connection", b"upgrade");
@@ -71,6 +72,30 @@ fn is_ours(name: Name) -> bool {
             | Name::XRequestId
             | Name::Traceparent
     )
+}
+
+/// What a proxy alone may say, besides the fields that we write: pass only from a trusted client.
+///
+/// Each is read by a framework that is much used: `Client-IP` by Rails and PHP programs,
+/// `True-Client-IP` by chi, `X-Original-URL` and `X-Rewrite-URL` by Zend and once by Symfony
+/// (CVE-2018-14773), `Front-End-Https` by IIS programs, `X-Url-Scheme` by Play; the other two are
+/// the address under names of load balancers.
+const OF_PROXIES: &[&[u8]] = &[
+    b"client-ip",
+    b"true-client-ip",
+    b"x-client-ip",
+    b"x-cluster-client-ip",
+    b"x-original-url",
+    b"x-rewrite-url",
+    b"front-end-https",
+    b"x-url-scheme",
+];
+
+/// Is `name` one of [`OF_PROXIES`], or any `X-Forwarded-…` (`-Ssl`, `-Scheme`, `-Prefix`)?
+fn is_proxys(name: &[u8]) -> bool {
+    const FAMILY: &[u8] = b"x-forwarded-";
+    name.get(..FAMILY.len()).is_some_and(|start| name_matches(start, FAMILY))
+        || OF_PROXIES.iter().any(|known| name_matches(name, known))
 }
 
 /// Does the request go on with the trace of its client? `tracestate` means nothing without it (W3C

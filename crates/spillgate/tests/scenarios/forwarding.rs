@@ -220,6 +220,36 @@ fn underscores_do_not_smuggle_a_forwarding_field() {
     }
 }
 
+/// What proxies say in fields that we do not write ourselves.
+const PROXIES_SAY: [&str; 12] = [
+    "X-Forwarded-Ssl",
+    "X-Forwarded-Scheme",
+    "X-Forwarded-Prefix",
+    "x_forwarded_server",
+    "Client-IP",
+    "True-Client-IP",
+    "X-Client-Ip",
+    "X-Cluster-Client-IP",
+    "X-Original-URL",
+    "X_Rewrite_URL",
+    "Front-End-Https",
+    "X-Url-Scheme",
+];
+
+#[test]
+fn what_only_a_proxy_may_say_is_taken_from_a_trusted_one() {
+    let fields = PROXIES_SAY.map(|name| format!("{name}: theirs\r\n")).concat();
+    let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{fields}X-Forward: 1\r\n\r\n");
+    let (echo, spillgate) = Echo::behind(|config| config.top("trusted_from = [\"127.0.0.1\"]"));
+    assert_eq!(spillgate.ask(&request).status(), 200);
+    let (trusted, stranger) = (echo.seen().remove(0), seen_of(&request));
+    for name in PROXIES_SAY {
+        assert_eq!(trusted.get(name), Some("theirs"), "{name}");
+        assert_eq!(stranger.get(name), None, "{name}");
+    }
+    assert_eq!(stranger.get("x-forward"), Some("1"), "it is nobody's");
+}
+
 #[test]
 fn an_id_that_would_spoil_a_log_is_replaced() {
     let (echo, spillgate) = Echo::behind(|config| config.top("trusted_from = [\"127.0.0.1\"]"));

@@ -91,14 +91,14 @@ impl<'a> FieldIter<'a> {
         FieldIter { bytes, fields: fields.iter() }
     }
 
-    /// Append those that `keep` wants (it is given [`Field::id`] and [`Field::hop`]), each as
-    /// [`encode::field`](super::encode::field) writes it. Neighbours that came in just that form
+    /// Append those that `keep` wants (it is given [`Field::id`], [`Field::hop`] and the name), each
+    /// as [`encode::field`](super::encode::field) writes it. Neighbours that came in just that form
     /// are copied together.
     #[inline]
-    pub fn write(self, out: &mut Vec<u8>, keep: impl Fn(Name, bool) -> bool) {
+    pub fn write(self, out: &mut Vec<u8>, keep: impl Fn(Name, bool, &[u8]) -> bool) {
         let FieldIter { bytes, fields } = self;
         let mut run = 0..0;
-        for field in fields.filter(|field| keep(field.id, field.hop)) {
+        for field in fields.filter(|field| keep(field.id, field.hop, field.name.of(bytes))) {
             let line = field.name.start()..field.value.end() + 2;
             if field.plain && line.start == run.end {
                 run.end = line.end;

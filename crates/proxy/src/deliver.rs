@@ -12,10 +12,10 @@ use spillgate_runtime::clock;
 use spillgate_runtime::http::client::WorkerFailure;
 use spillgate_runtime::http::service::{Length, Responder, SendFailure};
 use spillgate_runtime::scratch::Parked;
-use spillgate_wire::http1::{Framing, Method, Name};
+use spillgate_wire::http1::{Framing, Method};
 
 use crate::collect::{Collected, Step};
-use crate::dispatch::Cause;
+use crate::dispatch::{Cause, is_for_client};
 use crate::error::ExchangeError;
 use crate::metrics::label::{FailReason, RelayReason, Stage};
 use crate::settings::PoolSettings;
@@ -63,19 +63,7 @@ fn begin(collected: &Collected<'_>, responder: &mut dyn Responder, method: Metho
         }
     };
     responder.begin(answer.status(), answer.reason(), told);
-    responder.fields(answer.fields(), |name, hop| !hop && !is_ours(name));
-}
-
-/// Fields of the answer that are between the worker and us.
-fn is_ours(name: Name) -> bool {
-    matches!(
-        name,
-        Name::ContentLength
-            | Name::TransferEncoding
-            | Name::XAccelBuffering
-            | Name::SpillgateRefusal
-            | Name::EndpointLoadMetrics
-    )
+    responder.fields(answer.fields(), is_for_client);
 }
 
 async fn send_whole(

@@ -17,7 +17,9 @@ use spillgate_runtime::http::lend::Lent;
 use spillgate_runtime::http::service::{BodySource, Client, Responder};
 use spillgate_wire::agent_line;
 use spillgate_wire::forwarded::Traceparent;
-use spillgate_wire::http1::{HeadError, HeadLimits, Name, RequestHead, ResponseError, encode};
+use spillgate_wire::http1::{
+    FieldRef, HeadError, HeadLimits, Name, RequestHead, ResponseError, encode,
+};
 use spillgate_wire::orca;
 
 use crate::admit::{Granted, Held};
@@ -440,7 +442,23 @@ impl<'a, 'r> Sending<'a, 'r> {
 
 fn pass_hints(head: &WorkerHead, responder: &mut dyn Responder) {
     let answer = head.get();
+    let wanted = |field: &FieldRef<'_>| is_for_client(field.id, field.hop);
     let fields: Vec<(&[u8], &[u8])> =
-        answer.fields().filter(|field| !field.hop).map(|field| (field.name, field.value)).collect();
+        answer.fields().filter(wanted).map(|field| (field.name, field.value)).collect();
     responder.interim(answer.status(), answer.reason(), &fields);
+}
+
+/// Does this field of a worker's answer, interim or final, go to the client as it stands? What
+/// frames the answer is written anew, or is absent where there can be no body (RFC 9110 section
+/// 8.6); what is meant for us ends here.
+pub(crate) fn is_for_client(id: Name, hop: bool) -> bool {
+    let ours = matches!(
+        id,
+        Name::ContentLength
+            | Name::TransferEncoding
+            | Name::XAccelBuffering
+            | Name::SpillgateRefusal
+            | Name::EndpointLoadMetrics
+    );
+    !hop && !ours
 }

@@ -10,6 +10,7 @@ use spillgate_runtime::http::client::WorkerConnection;
 use spillgate_runtime::http::service::{BodySource, Length, Responder};
 
 use crate::collect::Collected;
+use crate::dispatch::is_for_client;
 use crate::error::ExchangeError;
 use crate::metrics::label::Stage;
 
@@ -24,9 +25,7 @@ pub(crate) async fn tunnel(
 ) -> Result<(), ExchangeError> {
     let answer = collected.head.get();
     responder.begin(answer.status(), answer.reason(), Length::Absent);
-    for field in answer.fields().filter(|field| !field.hop) {
-        responder.field(field.name, field.value);
-    }
+    responder.fields(answer.fields(), is_for_client);
     responder.switch(answer.upgrade().unwrap_or(b"websocket"));
     body.switch();
     let outcome = match collected.tunnel() {

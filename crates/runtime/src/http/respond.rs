@@ -378,7 +378,7 @@ impl Responder for H1Responder<'_> {
     }
 
     fn fields(&mut self, fields: FieldIter<'_>, keep: fn(Name, bool) -> bool) {
-        fields.write(&mut self.out, keep);
+        fields.write(&mut self.out, |id, hop, _| keep(id, hop));
     }
 
     fn poll_send(

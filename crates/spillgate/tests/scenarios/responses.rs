@@ -67,6 +67,23 @@ fn early_hints_pass_and_the_answer_follows() {
 }
 
 #[test]
+fn what_is_meant_for_us_is_not_passed_with_hints_or_a_switch() {
+    let meant = "Content-Length: 5\r\nSpillgate-Refusal: x\r\nX-Accel-Buffering: no\r\nA: b\r\n";
+    let upgrade = "Connection: upgrade\r\nUpgrade: x\r\n";
+    let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{upgrade}\r\n");
+    let mut asked = asked_with(request, |config| config);
+    asked.link.send(format!("HTTP/1.1 103 Early Hints\r\n{meant}\r\n"));
+    asked.link.send(format!("HTTP/1.1 101 Switching Protocols\r\n{upgrade}{meant}\r\n"));
+    for status in [103, 101] {
+        let head = asked.client.receive_head();
+        assert_eq!((head.status(), head.get("a")), (status, Some("b")));
+        for name in ["content-length", "spillgate-refusal", "x-accel-buffering"] {
+            assert_eq!(head.get(name), None, "{status}: {name}");
+        }
+    }
+}
+
+#[test]
 fn early_hints_are_not_for_clients_of_old() {
     let mut asked = asked_with("GET / HTTP/1.0\r\n\r\n", |config| config);
     asked.link.send("HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n");

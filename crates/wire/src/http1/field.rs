@@ -91,8 +91,8 @@ impl<'a> FieldIter<'a> {
         FieldIter { bytes, fields: fields.iter() }
     }
 
-    /// Append those that `keep` wants (it is given [`Field::id`], [`Field::hop`] and the name), each
-    /// as [`encode::field`](super::encode::field) writes it. Neighbours that came in just that form
+    /// Append those that `keep` wants (it is given [`Field::id`], [`Field::hop`] and the name), as
+    /// [`encode::field`](super::encode::field) writes each. Neighbours that came in just that form
     /// are copied together.
     #[inline]
     pub fn write(self, out: &mut Vec<u8>, keep: impl Fn(Name, bool, &[u8]) -> bool) {

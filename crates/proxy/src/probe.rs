@@ -4,12 +4,15 @@
 
 use std::sync::Arc;
 
-use spillgate_core::gate::{Heard, Input, Probe, ProbeKind, Probed};
+use spillgate_core::gate::{
+    Fate, Fault, Heard, Input, Outcome, Permit, Probe, ProbeKind, Probed, Returned,
+};
 use spillgate_core::id::WorkerId;
 use spillgate_core::pool::{OutReason, State};
 use spillgate_runtime::clock;
 use spillgate_runtime::drive::{self, ControlHandle, Notify};
-use spillgate_runtime::http::ask::{self, AskError};
+use spillgate_runtime::http::ask::{self, Opened};
+use spillgate_runtime::http::settings::Endpoint;
 
 use crate::agent;
 use crate::metrics::ControlMetrics;
@@ -68,27 +71,59 @@ async fn keep_time(pool: Arc<Pool>, earlier: Arc<Notify>) {
 }
 
 async fn ask_worker(pool: Arc<Pool>, probe: Probe, metrics: Arc<ControlMetrics>) {
-    let Probe { worker, kind, permit } = probe;
+    let Probe { worker, kind, mut permit } = probe;
     let last = clock::now() + pool.settings.probe_time_max;
-    let heard = drive::until(last, hear(&pool, worker, kind)).await.unwrap_or(Heard::Nothing);
+    let endpoint = pool.endpoint(worker).map(|(endpoint, _)| endpoint);
+    let opened = match &endpoint {
+        Some(endpoint) => drive::until(last, ask::open(endpoint)).await.and_then(Result::ok),
+        None => None,
+    };
+    let mut late = None;
+    let heard = match (opened, &endpoint) {
+        (Some(opened), Some(endpoint)) if kind == ProbeKind::Exchange => {
+            let mut asking = Box::pin(hear(&pool, opened, endpoint));
+            let heard = drive::until(last, asking.as_mut()).await;
+            if heard.is_none() {
+                late = permit.take().map(|permit| (permit, asking));
+            }
+            heard.unwrap_or(Heard::Nothing)
+        }
+        (Some(_), _) => Heard::Well,
+        (None, _) => Heard::Nothing,
+    };
     let cells = &metrics.pools[pool.index];
     let cell = if heard == Heard::Well { &cells.succeeded } else { &cells.failed };
     cell.increment();
     pool.tell_from_control(Input::Probed(Probed { worker, heard, permit }));
+    if let Some((permit, asking)) = late {
+        pool.tell_from_control(hear_late(&pool, worker, permit, asking).await);
+    }
 }
 
-async fn hear(pool: &Pool, worker: WorkerId, kind: ProbeKind) -> Heard {
-    let Some((endpoint, _)) = pool.endpoint(worker) else { return Heard::Nothing };
-    match kind {
-        ProbeKind::Connect if ask::connect(&endpoint).await.is_ok() => Heard::Well,
-        ProbeKind::Connect => Heard::Nothing,
-        ProbeKind::Exchange => {
-            let path = pool.settings.probe_path.as_deref();
-            match ask::ask(&endpoint, path).await {
-                Ok(status) if path.is_none() || (200..400).contains(&status) => Heard::Well,
-                Ok(_) | Err(AskError::Answer(_)) => Heard::Badly,
-                Err(AskError::Connect(_)) => Heard::Nothing,
-            }
-        }
+/// A worker that was too slow for a probe may be at it still, so the slot stays taken until it says
+/// something, as that of an exchange does.
+async fn hear_late(
+    pool: &Pool,
+    worker: WorkerId,
+    permit: Permit,
+    asking: impl Future<Output = Heard>,
+) -> Input {
+    let last = clock::now() + pool.settings.exchange_time_max;
+    match drive::until(last, asking).await {
+        Some(heard) => Input::Probed(Probed { worker, heard, permit: Some(permit) }),
+        None => Input::Return(Returned {
+            permit,
+            outcome: Outcome::Overload,
+            fault: Some(Fault::Stuck),
+            connection: Fate::Cut,
+        }),
+    }
+}
+
+async fn hear(pool: &Pool, opened: Opened, endpoint: &Endpoint) -> Heard {
+    let path = pool.settings.probe_path.as_deref();
+    match ask::ask(opened, endpoint, path).await {
+        Ok(status) if path.is_none() || (200..400).contains(&status) => Heard::Well,
+        Ok(_) | Err(_) => Heard::Badly,
     }
 }

@@ -16,31 +16,25 @@ const HEAD_MAX: usize = 32 * 1024;
 /// Most bytes of its body that are read.
 const BODY_MAX: usize = 64 * 1024;
 
-/// Why a question got no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum AskError {
-    /// The connection was not accepted.
-    #[error("no connection: {0}")]
-    Connect(io::Error),
-    /// The connection ended before the answer, or the answer breaks the rules of HTTP.
-    #[error("no answer: {0}")]
-    Answer(io::Error),
-}
+/// A connection on which nothing was asked yet.
+#[derive(Debug)]
+pub struct Opened(Stream);
 
-/// Ask for a connection, and close it.
+/// Connect to a worker.
 ///
-/// Errors: it is not accepted. The time limit is the caller's.
-pub async fn connect(endpoint: &Endpoint) -> io::Result<()> {
-    Stream::connect(endpoint).await.map(drop)
+/// Errors: the connection is not accepted. The time limit is the caller's.
+pub async fn open(endpoint: &Endpoint) -> io::Result<Opened> {
+    Stream::connect(endpoint).await.map(Opened)
 }
 
 /// Send a request without body and read the answer to its end; returns the status. `path` none asks
-/// `OPTIONS *`, which every server can answer and which does nothing.
+/// `OPTIONS *`, which every server can answer and which does nothing. `endpoint` is where `opened`
+/// leads.
 ///
-/// Errors: no connection, or no answer that keeps the rules. The time limit is the caller's.
-pub async fn ask(endpoint: &Endpoint, path: Option<&str>) -> Result<u16, AskError> {
-    let stream = Stream::connect(endpoint).await.map_err(AskError::Connect)?;
-    exchange(&stream, endpoint, path).await.map_err(AskError::Answer)
+/// Errors: the connection ended before the answer, or the answer breaks the rules of HTTP. The time
+/// limit is the caller's.
+pub async fn ask(opened: Opened, endpoint: &Endpoint, path: Option<&str>) -> io::Result<u16> {
+    exchange(&opened.0, endpoint, path).await
 }
 
 async fn exchange(stream: &Stream, endpoint: &Endpoint, path: Option<&str>) -> io::Result<u16> {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::harness::{
-    Config, Crowd, Echo, HeldPort, Link, Message, Spillgate, expect_all_ok, get, mixed, post, until,
+    Config, Crowd, Echo, HeldPort, Link, Message, Spillgate, Worker, expect_all_ok, get, mixed, ok,
+    post, until,
 };
 
 /// The pool `app` with these workers, in front of them two shards.
@@ -81,6 +82,37 @@ fn a_probe_that_is_an_exchange_takes_a_slot_like_one() {
     expect_all_ok(&crowd.stop());
     assert_eq!(worker.most_inside(), 1);
     assert!(worker.targets().iter().filter(|target| *target == "/health").count() >= 5);
+}
+
+#[test]
+fn a_probe_that_was_too_slow_keeps_its_slot_until_the_worker_speaks() {
+    let (worker, spillgate) = Worker::behind(|config| {
+        config
+            .top("shards = 1")
+            .pool("probe_path = \"/health\"")
+            .pool("probe_interval_up = \"10ms\"")
+            .pool("probe_time_max = \"50ms\"")
+    });
+    let healthy = "HTTP/1.1 204 Fine\r\nConnection: close\r\n\r\n";
+    let mut link = worker.accept();
+    link.receive_request();
+    link.send(healthy);
+    let mut slow = worker.accept();
+    assert_eq!(slow.receive_request().head.target(), "/health");
+    let failed = || spillgate.metrics().sum("spillgate_probes_total", &[("outcome", "failed")]);
+    until("a probe that failed", || (failed() > 0).then_some(()));
+    let mut client = spillgate.connect();
+    client.send(get("/held"));
+    spillgate.wait_queue(1);
+    worker.expect_nobody();
+    slow.send(healthy);
+    let mut link = worker.accept();
+    while link.receive_request().head.target() != "/held" {
+        link.send(healthy);
+        link = worker.accept();
+    }
+    link.send(ok("served"));
+    assert_eq!(client.receive_response().text(), "served");
 }
 
 #[test]

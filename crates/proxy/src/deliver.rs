@@ -37,7 +37,8 @@ pub(crate) async fn deliver(
     if matches!(collected.relay, Some(RelayReason::EventStream | RelayReason::Asked)) {
         collected.watch_no_more();
     }
-    let mut flow = Flow { collected, settings, responder, left: None, held_up: false, turn: 0 };
+    let mut flow =
+        Flow { collected, settings, responder, left: None, broken: None, held_up: false, turn: 0 };
     let outcome = poll_fn(|cx| flow.poll(cx)).await;
     collected.give_up().await;
     outcome
@@ -107,6 +108,8 @@ struct Flow<'f, 's> {
     responder: &'f mut dyn Responder,
     /// The client has left: the worker is still read to its end.
     left: Option<SendFailure>,
+    /// The worker has failed: the client still gets what came before.
+    broken: Option<ExchangeError>,
     /// There was no room, so the worker could not send on.
     held_up: bool,
     turn: u64,
@@ -141,6 +144,13 @@ impl Flow<'_, '_> {
             // The worker is silent: what it has said so far goes out, its head too.
             if let Poll::Ready(failure) = self.responder.poll_idle(cx) {
                 self.client_left(failure);
+            }
+        }
+        if self.left.is_some() || self.unread() == 0 {
+            // It has seen a part, so it must see an error, too.
+            if let Some(error) = self.broken.take() {
+                self.responder.abort();
+                return Poll::Ready(Err(error));
             }
         }
         if let Some(failure) = self.left
@@ -234,7 +244,10 @@ impl Flow<'_, '_> {
         let chunk = match self.collected.poll_direct(cx) {
             Poll::Pending => return Ok(false),
             Poll::Ready(Ok(chunk)) => chunk,
-            Poll::Ready(Err(failure)) => return Err(self.broken(failure)),
+            Poll::Ready(Err(failure)) => {
+                self.broke(failure);
+                return Ok(true);
+            }
         };
         if chunk.is_empty() {
             self.collected.end(clock::now());
@@ -267,7 +280,10 @@ impl Flow<'_, '_> {
                 self.collected.park();
                 Ok(false)
             }
-            Poll::Ready(Err(failure)) => Err(self.broken(failure)),
+            Poll::Ready(Err(failure)) => {
+                self.broke(failure);
+                Ok(true)
+            }
         }
     }
 
@@ -289,16 +305,20 @@ impl Flow<'_, '_> {
         Ok(true)
     }
 
-    /// The worker failed after the client had seen a part: it must see an error, too.
-    fn broken(&mut self, failure: WorkerFailure) -> ExchangeError {
-        self.responder.abort();
+    /// The worker failed after the client had seen a part.
+    fn broke(&mut self, failure: WorkerFailure) {
         let reason = match failure {
             WorkerFailure::Timeout => FailReason::WorkerTimeout,
             WorkerFailure::Ourselves(_) => FailReason::Spill,
             _ => FailReason::ResponseBroken,
         };
+        match &mut self.collected.buffer {
+            Some(_) if reason == FailReason::Spill => self.collected.buffer = None,
+            Some(buffer) => buffer.finish(),
+            None => {}
+        }
         let setback = self.collected.set_back(failure);
         debug_assert!(matches!(setback.cause, Cause::Worker(_)), "collecting fails by its worker");
-        ExchangeError::failed(Stage::Collect, reason)
+        self.broken = Some(ExchangeError::failed(Stage::Collect, reason));
     }
 }

@@ -96,7 +96,7 @@ fn a_worker_that_stands_still_is_noticed_while_its_client_reads() {
     // The client reads on, and has far from everything when the worker's time is up.
     until("the worker is noticed", || {
         client.receive(1000);
-        (spillgate.pool()["failed"]["worker_timeout"] == 1).then_some(())
+        (spillgate.pool()["workers"][0]["state"] == "out: stuck").then_some(())
     });
 }
 

@@ -11,6 +11,7 @@
 //! begin 0                         the moment of birth
 //! in 7 arrive 1 0 7 7 first       an input: moment, verb, fields
 //! at 100 timeout                  the gate's own timer
+//! at 120 view                     somebody looked, which moves the gate's clock too
 //! out grant 1 0 2 0 new 0         an output
 //! ```
 //!
@@ -21,7 +22,7 @@ mod read;
 pub(super) mod words;
 mod write;
 
-pub use read::{Cause, ParseError, Step, Trace};
+pub use read::{Cause, ParseError, Step, Told, Trace};
 pub use write::{TraceWriter, write_output};
 
 /// The first line of a trace. The number rises with every change of the format.

@@ -40,10 +40,22 @@ pub struct Step {
     kind: Kind,
 }
 
+/// What a step was.
+#[derive(Debug)]
+pub enum Told {
+    /// [`crate::gate::Gate::handle`] was called with this.
+    Input(Input),
+    /// [`crate::gate::Gate::handle_timeout`] was called.
+    Timeout,
+    /// [`crate::gate::Gate::view`] was called.
+    View,
+}
+
 /// An input with permits as numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
     Timeout,
+    View,
     Arrive { ticket: Ticket, shard: ShardId, since: Instant, received: Instant, attempt: Attempt },
     Abandon(Ticket),
     Return { permit: u64, outcome: Outcome, fault: Option<Fault>, connection: Fate },
@@ -127,19 +139,19 @@ impl Trace {
 }
 
 impl Step {
-    /// The input of this step; none: it is the gate's timer. Permits are taken from `permits`, by
-    /// their numbers.
+    /// What the gate was told in this step. Permits are taken from `permits`, by their numbers.
     ///
     /// # Errors
     ///
     /// [`Cause::Permit`] when the permit is not there.
-    pub fn input(&self, permits: &mut BTreeMap<u64, Permit>) -> Result<Option<Input>, ParseError> {
+    pub fn told(&self, permits: &mut BTreeMap<u64, Permit>) -> Result<Told, ParseError> {
         let mut take = |number: u64| {
             let missing = ParseError { line: self.line, cause: Cause::Permit(number) };
             permits.remove(&number).ok_or(missing)
         };
         let input = match self.kind.clone() {
-            Kind::Timeout => return Ok(None),
+            Kind::Timeout => return Ok(Told::Timeout),
+            Kind::View => return Ok(Told::View),
             Kind::Arrive { ticket, shard, since, received, attempt } => {
                 Input::Arrive(Arrival { ticket, shard, since, received, attempt })
             }
@@ -158,7 +170,7 @@ impl Step {
             Kind::Load { worker, utilization } => Input::Load { worker, utilization },
             Kind::Drain => Input::Drain,
         };
-        Ok(Some(input))
+        Ok(Told::Input(input))
     }
 }
 
@@ -227,6 +239,7 @@ impl<'a> Fields<'a> {
         let now = self.instant("now")?;
         match self.word("timeout")? {
             "timeout" => Ok(Step { line: self.line, now, kind: Kind::Timeout }),
+            "view" => Ok(Step { line: self.line, now, kind: Kind::View }),
             _ => Err(self.error(Cause::Field("timeout"))),
         }
     }

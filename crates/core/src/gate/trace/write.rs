@@ -51,6 +51,15 @@ impl<W: Write> TraceWriter<W> {
         writeln!(self.sink, "at {} timeout", now.as_nanos())
     }
 
+    /// [`crate::gate::Gate::view`] is called with this argument.
+    ///
+    /// # Errors
+    ///
+    /// What the sink says.
+    pub fn view(&mut self, now: Instant) -> fmt::Result {
+        writeln!(self.sink, "at {} view", now.as_nanos())
+    }
+
     /// [`crate::gate::Gate::poll_output`] gave this.
     ///
     /// # Errors
@@ -61,9 +70,9 @@ impl<W: Write> TraceWriter<W> {
         write_output(&mut self.sink, output)
     }
 
-    /// The trace so far.
-    pub fn sink(&self) -> &W {
-        &self.sink
+    /// Where it goes.
+    pub fn sink(&mut self) -> &mut W {
+        &mut self.sink
     }
 
     /// End the trace.

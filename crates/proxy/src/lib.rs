@@ -25,6 +25,7 @@ mod waiters;
 mod idle;
 pub mod active;
 pub mod pool;
+mod traced;
 pub mod probe;
 pub mod agent;
 pub mod serve;

@@ -7,17 +7,19 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use spillgate_core::gate::{Change, Gate, Grant, Input, Output, Probe, Reason, Shed, Tried, View};
+use spillgate_core::gate::{Change, Grant, Input, Output, Probe, Reason, Shed, Tried, View};
 use spillgate_core::id::{ShardId, Ticket, WorkerId};
 use spillgate_core::pool::State;
 use spillgate_core::time::{Duration, Instant};
-use spillgate_runtime::clock;
+use spillgate_runtime::events::Recording;
 use spillgate_runtime::http::settings::Endpoint;
 use spillgate_runtime::shard::Mailbox;
+use spillgate_runtime::{clock, events};
 
 use crate::agent::Asked;
 use crate::settings::PoolSettings;
 use crate::shard::ShardMessage;
+use crate::traced::Traced;
 
 /// What the gates want from the control side.
 #[derive(Debug)]
@@ -60,7 +62,7 @@ pub struct Pool {
     pub index: usize,
     /// Its settings.
     pub settings: PoolSettings,
-    gate: Mutex<Gate>,
+    gate: Mutex<Traced>,
     members: Mutex<Vec<Member>>,
     /// What came of asking the agents, for whoever looks.
     asked: Mutex<BTreeMap<WorkerId, Asked>>,
@@ -88,7 +90,7 @@ struct Member {
 impl Pool {
     /// A pool without workers.
     pub fn new(index: usize, settings: PoolSettings, mailboxes: Arc<Mailboxes>) -> Pool {
-        let gate = Gate::new(settings.gate.clone(), clock::now());
+        let gate = Traced::new(settings.gate.clone(), clock::now());
         Pool {
             index,
             settings,
@@ -100,7 +102,7 @@ impl Pool {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Gate> {
+    fn lock(&self) -> MutexGuard<'_, Traced> {
         // A panic inside the gate broke one decision; its invariants are checked by tests, and the
         // other exchanges of the pool are better served than not.
         self.gate.lock().unwrap_or_else(PoisonError::into_inner)
@@ -161,7 +163,7 @@ impl Pool {
 
     /// Take the gate's outputs: those for `shard` are kept, the others sent while the lock is held,
     /// so that each shard gets its messages in the order of the decisions.
-    fn send_on(&self, gate: &mut Gate, shard: Option<ShardId>, ours: &mut Ours) {
+    fn send_on(&self, gate: &mut Traced, shard: Option<ShardId>, ours: &mut Ours) {
         while let Some(output) = gate.poll_output() {
             let (to, message) = match output {
                 Output::Grant(grant) => (grant.shard, self.decided(Decision::Granted(grant))),
@@ -244,6 +246,20 @@ impl Pool {
     pub(crate) fn set_asked(&self, worker: WorkerId, asked: Asked) {
         let mut all = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         all.insert(worker, asked);
+    }
+
+    /// Record from here on what the gate is told and decides. Before it is told anything.
+    pub fn record(&self, recording: Recording) {
+        let recorded = self.lock().record(&self.settings.gate, recording);
+        if recorded.is_err() {
+            events::warn("trace", format_args!("{}: it cannot be begun", self.settings.name));
+        }
+    }
+
+    /// End the recording, if there is one, and have its last part written.
+    pub fn end_record(&self) {
+        let recording = self.lock().end_record();
+        drop(recording);
     }
 
     /// A worker joined, left, or changed.

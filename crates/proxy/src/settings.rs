@@ -59,6 +59,8 @@ pub struct PoolSettings {
     pub workers: Workers,
     /// Its gate.
     pub gate: gate::Settings,
+    /// Where what its gate is told and decides is recorded; none: nowhere.
+    pub trace: Option<TraceSettings>,
     /// Longest connect. Default 1 s.
     pub connect_time_max: Duration,
     /// Longest time from the last request byte sent to the end of the response head. Default 60 s.
@@ -182,6 +184,15 @@ pub struct ReplySettings {
     pub body: String,
     /// Its `Content-Type`. Default `text/plain; charset=utf-8`.
     pub content_type: String,
+}
+
+/// Where what a gate is told and decides is recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceSettings {
+    /// The file; made anew at each start.
+    pub path: PathBuf,
+    /// The recording ends when it has this length. Default 1 GiB.
+    pub size_max: ByteSize,
 }
 
 /// Where access records go.

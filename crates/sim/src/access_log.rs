@@ -33,6 +33,8 @@ pub struct Request {
     pub worker: Option<u32>,
     /// It was answered by a worker.
     pub answered: bool,
+    /// How long it was on the way until a worker had it; zero where the log does not say.
+    pub waited: Duration,
 }
 
 /// Why a log cannot be used.
@@ -56,6 +58,17 @@ impl fmt::Display for LogError {
 }
 
 impl std::error::Error for LogError {}
+
+impl Recorded {
+    /// Read a log.
+    ///
+    /// # Errors
+    ///
+    /// When no line is understood.
+    pub fn read(bytes: &[u8]) -> Result<Recorded, LogError> {
+        read(bytes)
+    }
+}
 
 /// Read a log.
 ///
@@ -96,6 +109,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Recorded, LogError> {
             service: line.service,
             worker: line.worker,
             answered: line.answered,
+            waited: line.waited,
         })
         .collect();
     recorded.requests.sort_by_key(|request| request.at);
@@ -112,6 +126,7 @@ struct Line {
     service: Option<Duration>,
     worker: Option<u32>,
     answered: bool,
+    waited: Duration,
 }
 
 const SECOND: i128 = 1_000_000_000;
@@ -197,6 +212,7 @@ fn json(text: &str) -> Option<Line> {
     // Ours, and nginx's and Caddy's, are written when the exchange has ended.
     let total = json.total_ms.and_then(millis).or(seconds);
     let ours = json.admit_ms.and_then(millis).zip(json.collect_ms.and_then(millis));
+    let waited = ours.map_or(Duration::ZERO, |(admit, _)| admit);
     let service = match ours {
         Some((admit, collect)) => Some(collect.saturating_sub(admit)),
         None if json.end.is_some() => None,
@@ -205,7 +221,7 @@ fn json(text: &str) -> Option<Line> {
     let answered = json.end.map_or((200..500).contains(&status), |end| end == "success");
     let at = written - total.map_or(0, |total| total.as_nanos() as i128);
     let coarse = written % SECOND == 0 && total.is_none();
-    Some(Line { at, coarse, service, worker: json.worker, answered })
+    Some(Line { at, coarse, service, worker: json.worker, answered, waited })
 }
 
 /// `HOST IDENT USER [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 2326` and what follows; a
@@ -227,7 +243,8 @@ fn common(text: &str) -> Option<Line> {
     let seconds = last.and_then(|last| last.parse::<f64>().ok());
     let service = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let answered = (200..500).contains(&status);
-    Some(Line { at, coarse: true, service, worker: None, answered })
+    let waited = Duration::ZERO;
+    Some(Line { at, coarse: true, service, worker: None, answered, waited })
 }
 
 /// `2026-11-30T08:45:57.123Z`, or with an offset.

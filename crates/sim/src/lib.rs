@@ -12,6 +12,7 @@ mod agenda;
 mod arrivals;
 mod curve;
 mod game;
+mod plan;
 mod replay;
 mod report;
 mod scenario;
@@ -21,9 +22,10 @@ mod world;
 
 pub use access_log::{LogError, Recorded, Request};
 pub use game::{Fraction, Period, Played, periods};
+pub use plan::{PlanError, Question, plan};
 pub use replay::{ReplayError, replay};
 pub use report::{page, table};
-pub use scenario::{ReadFile, Scenario, ScenarioError};
+pub use scenario::{ReadFile, Scenario, ScenarioError, duration};
 pub use summary::{GroupSummary, Point, PoolSummary, Series, Summary};
 pub use world::{Run, Running, simulate};
 

@@ -53,6 +53,12 @@ pub(crate) enum Command {
     DemoWorker,
     /// Run a scenario in the simulator, or a recorded trace again
     Sim(SimArgs),
+    /// Say what to set for a recorded load, and what would come of it
+    ///
+    /// Reads an access log (Spillgate's own, common, combined, or JSON lines), and prints slots,
+    /// queue and deadline for a pool, with the reasons, and what the real gate would do with them
+    /// at half to ten times of what the workers can do.
+    Plan(PlanArgs),
 }
 
 /// Arguments of `run`.
@@ -146,6 +152,23 @@ pub(crate) struct SimArgs {
     /// Feed a recorded trace to a gate; its outputs must be the recorded ones
     #[arg(long, value_name = "TRACE", conflicts_with = "scenario")]
     pub(crate) replay: Option<PathBuf>,
+}
+
+/// Arguments of `plan`.
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    /// The access log
+    #[arg(value_name = "ACCESS_LOG")]
+    pub(crate) log: PathBuf,
+    /// Answers later than this are of no use
+    #[arg(long, value_name = "TIME", value_parser = spillgate_sim::duration)]
+    pub(crate) slo: std::time::Duration,
+    /// How many workers there are [default: as many as the log names]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) workers: Option<u32>,
+    /// The time that a request is in a worker [default: as the log says]
+    #[arg(long, value_name = "TIME", value_parser = spillgate_sim::duration)]
+    pub(crate) service: Option<std::time::Duration>,
 }
 
 /// Where the admin page is.

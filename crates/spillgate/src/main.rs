@@ -14,6 +14,7 @@ mod demo;
 #[cfg(test)]
 mod golden;
 mod observe;
+mod plan;
 mod run;
 mod serving;
 mod simulate;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         cli::Command::Demo(args) => started(demo::run(&args)),
         cli::Command::DemoWorker => started(demo::worker::run()),
         cli::Command::Sim(args) => started(simulate::run(&args)),
+        cli::Command::Plan(args) => started(plan::run(&args)),
     }
 }
 

@@ -77,7 +77,7 @@ pub(crate) fn run(config: Config) -> anyhow::Result<ExitCode> {
         control.block_on(workers.kill());
     }
     surroundings.output.flush(OUTPUT_GRACE);
-    serving.close_log();
+    serving.close_logs();
     Ok(if code.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

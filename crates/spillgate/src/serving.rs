@@ -18,7 +18,7 @@ use spillgate_proxy::serve::{self, Connections};
 use spillgate_proxy::settings::{self, Settings};
 use spillgate_proxy::shard::{Parts, Shard, ShardMessage};
 use spillgate_runtime::buffer::{Storage, StorageSettings};
-use spillgate_runtime::events::{self, AccessLog, Destination};
+use spillgate_runtime::events::{self, AccessLog, Destination, Recording};
 use spillgate_runtime::net::listen;
 use spillgate_runtime::{clock, descriptors, drive, shard, spill};
 
@@ -63,6 +63,7 @@ impl Serving {
             Arc::new(Pool::new(index, pool.clone(), Arc::clone(&mailboxes)))
         };
         let pools: Vec<Arc<Pool>> = settings.pools.iter().enumerate().map(pool).collect();
+        pools.iter().try_for_each(|pool| record(pool))?;
         let sizes = Sizes { listeners: settings.listeners.len(), pools: pools.len() };
         let metrics = (0..count).map(|_| Arc::new(ShardMetrics::new(sizes))).collect();
         let open_max = settings.listeners.iter().map(|listener| listener.connections_max).collect();
@@ -138,8 +139,9 @@ impl Serving {
         }
     }
 
-    /// Write the last access records.
-    pub(crate) fn close_log(&mut self) {
+    /// Write the last access records, and the last parts of the traces.
+    pub(crate) fn close_logs(&mut self) {
+        self.pools.iter().for_each(|pool| pool.end_record());
         if let Some(log) = self.log.take()
             && !log.stop(LOG_GRACE)
         {
@@ -174,6 +176,16 @@ fn storage(settings: &Settings) -> anyhow::Result<Arc<Storage>> {
         spill,
     };
     Storage::new(storage).context("spill: cannot make the segment files")
+}
+
+fn record(pool: &Pool) -> anyhow::Result<()> {
+    let Some(trace) = &pool.settings.trace else { return Ok(()) };
+    let recording = Recording::start(&trace.path, trace.size_max).with_context(|| {
+        let (name, path) = (&pool.settings.name, trace.path.display());
+        format!("pool.{name}.trace_path: cannot make {path}")
+    })?;
+    pool.record(recording);
+    Ok(())
 }
 
 fn open_log(log: &settings::AccessLog) -> anyhow::Result<AccessLog> {

@@ -45,6 +45,7 @@ pub(crate) fn settings(endpoint: &Endpoint) -> Settings {
     };
     let pool = PoolSettings {
         name: "app".into(),
+        trace: None,
         workers: Workers::Endpoints(vec![endpoint.clone()]),
         gate,
         connect_time_max: second * 5,

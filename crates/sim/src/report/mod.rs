@@ -25,7 +25,7 @@ fn reason(reason: Reason) -> String {
 }
 
 /// A duration with three digits that count: `0.42 ms`, `12.3 ms`, `2.02 s`.
-fn time(time: Duration) -> String {
+pub(crate) fn time(time: Duration) -> String {
     let millis = time.as_nanos() as f64 / 1e6;
     match millis {
         0.0 => "0".to_owned(),
@@ -39,7 +39,7 @@ fn time(time: Duration) -> String {
 }
 
 /// A count with a space before each three digits.
-fn count(count: u64) -> String {
+pub(crate) fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut spaced = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -52,7 +52,7 @@ fn count(count: u64) -> String {
 }
 
 /// A share in percent, with one digit behind the point; a line without any.
-fn percent(part: u64, whole: u64) -> String {
+pub(crate) fn percent(part: u64, whole: u64) -> String {
     match whole {
         0 => "–".to_owned(),
         _ => format!("{:.1} %", part as f64 * 100.0 / whole as f64),

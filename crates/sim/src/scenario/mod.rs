@@ -23,6 +23,7 @@ use crate::curve::Curve;
 pub use check::{ReadFile, ScenarioError};
 pub(crate) use pool::{Admission, PoolKeys};
 pub(crate) use says::Says;
+pub use value::duration;
 pub(crate) use value::{Count, Rate, Time};
 
 /// A story: load, workers and faults.

@@ -61,6 +61,16 @@ impl<'de> Deserialize<'de> for Rate {
     }
 }
 
+/// Read a duration as scenarios write it: `250ms`, `2s`.
+///
+/// # Errors
+///
+/// A message for the user, when it is none, is zero, or is longer than ten days.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let time = Time::parse(text).filter(|time| !time.is_zero());
+    time.ok_or_else(|| format!("'{text}' is not a time such as 250ms"))
+}
+
 /// A duration with its unit: `"250ms"`, `"2s"`, `"24h"`. At most ten days.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Time(pub(crate) Duration);

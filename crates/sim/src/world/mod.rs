@@ -33,7 +33,9 @@ use worker::Worker;
 const FINISH_MAX: Duration = Duration::from_secs(20 * 86_400);
 /// Calls of a gate after each of which it is swept over: more than any scenario of the sweep has.
 const SWEPT: u64 = 20_000;
-/// One in so many of the later ones is.
+/// As long as no more wait: a sweep looks at each.
+const SWEPT_WAITING: u32 = 200;
+/// One in so many of the others is.
 const SWEPT_LATER: u64 = 256;
 /// How many happenings there are between two words about the progress.
 const PROGRESS: u64 = 100_000;
@@ -174,20 +176,31 @@ struct World<'s> {
 /// When an invariant of a gate or one of the world's books does not hold.
 pub fn simulate(scenario: &Scenario, running: Running<'_>) -> Run {
     let setup = scenario.setup(running.configuration);
-    let mut world = World::new(&setup, running.seed, running.traced);
+    let mut run = simulate_setup(&setup, running.seed, running.traced, running.progress);
+    run.summary.name.clone_from(&scenario.name);
+    run
+}
+
+/// Run what is set up.
+pub(crate) fn simulate_setup(
+    setup: &Setup,
+    seed: u64,
+    traced: bool,
+    progress: &mut dyn FnMut(u32),
+) -> Run {
+    let mut world = World::new(setup, seed, traced);
     world.begin();
     let mut happened = 0;
     while world.step() {
         happened += 1;
         if happened % PROGRESS == 0 {
             let (now, end) = (world.now.as_nanos(), world.end.as_nanos().max(1));
-            (running.progress)((now.min(end) as u128 * 1000 / u128::from(end)) as u32);
+            progress((now.min(end) as u128 * 1000 / u128::from(end)) as u32);
         }
     }
     let mut run = world.finish();
-    run.summary.name.clone_from(&scenario.name);
     run.summary.configuration.clone_from(&setup.name);
-    run.summary.seed = running.seed;
+    run.summary.seed = seed;
     run
 }
 
@@ -399,7 +412,8 @@ impl<'s> World<'s> {
     fn take_outputs(&mut self, pool: u16) {
         let own = self.pool(pool);
         own.told += 1;
-        if own.told <= SWEPT || own.told.is_multiple_of(SWEPT_LATER) {
+        let small = own.told <= SWEPT && own.waiting <= SWEPT_WAITING;
+        if small || own.told.is_multiple_of(SWEPT_LATER) {
             own.gate.check_invariants();
         }
         let mail = self.setup.mail;

@@ -11,7 +11,7 @@ use spillgate_core::units::{ByteSize, Ratio, Slots};
 use spillgate_core::{gate, supervise};
 use spillgate_proxy::settings::{
     AccessLog, AgentSettings, CommandSettings, Destination, PathMatch, PoolSettings, ReplySettings,
-    RouteSettings, Settings, SpillSettings, WorkerListen, Workers,
+    RouteSettings, Settings, SpillSettings, TraceSettings, WorkerListen, Workers,
 };
 use spillgate_runtime::http::settings::{Endpoint, HalfClose, ListenerSettings, TrustedFrom};
 
@@ -125,6 +125,7 @@ fn pool(section: &Section, cores: u32) -> PoolSettings {
         name: section.name.clone(),
         workers: workers(section, cores),
         gate: gate(section),
+        trace: trace(section),
         connect_time_max: section.duration("connect_time_max"),
         exchange_time_max: section.duration("exchange_time_max"),
         progress_time_max: section.duration("progress_time_max"),
@@ -139,6 +140,11 @@ fn pool(section: &Section, cores: u32) -> PoolSettings {
         probe_path: section.text("probe_path"),
         probe_time_max: section.duration("probe_time_max"),
     }
+}
+
+fn trace(section: &Section) -> Option<TraceSettings> {
+    let path = section.path("trace_path")?;
+    Some(TraceSettings { path, size_max: section.size("trace_size_max") })
 }
 
 fn gate(section: &Section) -> gate::Settings {

@@ -718,6 +718,31 @@ pub(crate) const KEYS: &[Key] = &[
     },
     Key {
         place: Place::Pool,
+        name: "trace_path",
+        kind: Kind::Path,
+        preset: Preset::Off("nothing is recorded"),
+        live: false,
+        line: "file in which everything is recorded that the gate is told and decides",
+        text: "Made anew at each start. `spillgate sim --replay FILE` then makes the same \
+               decisions again, and says so where it does not. It holds times and numbers, no \
+               header and no path. Costs some microseconds of a core for each exchange and some \
+               300 bytes of disk. A disk that cannot keep up ends the recording; it never slows \
+               an exchange.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
+        name: "trace_size_max",
+        kind: Kind::Size { min: mib(1), max: tib(1) },
+        preset: Preset::Is(r#""1GiB""#),
+        live: false,
+        line: "length at which the recording of a trace ends",
+        text: "A trace begins with the gate and cannot begin later, so its beginning is kept. \
+               1 GiB are some three million exchanges.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
         name: "ready_time_max",
         kind: Kind::Duration { min: ms(100), max: HOUR },
         preset: Preset::Is(r#""60s""#),

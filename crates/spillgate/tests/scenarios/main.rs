@@ -26,4 +26,5 @@ mod sockets;
 mod start;
 mod streams;
 mod supervise;
+mod traces;
 mod waiting_clients;

@@ -38,6 +38,9 @@ pub(super) fn check(raw: &Raw, problems: &mut Vec<Problem>) {
     }
     for pool in &raw.pools {
         program_exists(pool, problems);
+        if let Some((path, span)) = given(pool, "trace_path", Value::as_path) {
+            parent_exists(path, span, "the trace", problems);
+        }
         for (key, what) in [("socket_dir", "sockets"), ("directory", "a working directory")] {
             if let Some((path, span)) = given(pool, key, Value::as_path) {
                 // A missing `socket_dir` is made at the start; a relative one is an error already.

@@ -14,3 +14,15 @@ pub struct ShardId(pub u16);
 /// An exchange as a gate knows it. Chosen by the shell; unique in one gate while it is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
+
+/// Somebody who asks, as a number that a shell makes of a name or an address. Zero: nobody known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct User(pub u64);
+
+/// One of those among whom a pool is shared evenly. Zero: those who name none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tenant(pub u64);
+
+/// A kind of exchange: those that take a worker about as long. Zero: not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kind(pub u64);

@@ -105,7 +105,7 @@ impl Slots {
 }
 
 /// A share between 0 and 1, in parts per million so that comparisons are exact.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ratio(u32);
 
 impl Ratio {

@@ -7,7 +7,7 @@ use std::future::poll_fn;
 use std::task::{Poll, ready};
 
 use spillgate_core::gate::{
-    Arrival, Attempt, Connection, Fate, Fault, Grant, Input, Outcome, Permit, Returned,
+    Arrival, Attempt, Claim, Connection, Fate, Fault, Grant, Input, Outcome, Permit, Returned,
 };
 use spillgate_core::id::{Ticket, WorkerId};
 use spillgate_core::time::Instant;
@@ -94,6 +94,7 @@ pub(crate) struct Asking {
     pub(crate) pool: usize,
     pub(crate) since: Instant,
     pub(crate) received: Instant,
+    pub(crate) claim: Claim,
     pub(crate) attempt: Attempt,
 }
 
@@ -111,6 +112,7 @@ pub(crate) async fn admit<'s>(
         shard: shard.id,
         since: asking.since,
         received: asking.received,
+        claim: asking.claim,
         attempt: asking.attempt,
     };
     shard.tell(asking.pool, Input::Arrive(arrival), now);

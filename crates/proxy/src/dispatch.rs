@@ -29,6 +29,7 @@ use crate::forward::{self, Forwarding};
 use crate::idle::Idle;
 use crate::intake::{self, Received};
 use crate::metrics::label::{ConnectKind, FailReason, IdleEnd, Stage};
+use crate::settings::ClaimSettings;
 use crate::settings::PoolSettings;
 use crate::shard::Shard;
 
@@ -58,6 +59,7 @@ pub(crate) struct Outgoing<'r> {
     pub(crate) client: &'r Client,
     pub(crate) request_id: &'r [u8],
     pub(crate) traceparent: &'r Traceparent,
+    pub(crate) claim: &'r ClaimSettings,
     pub(crate) has_body: bool,
 }
 
@@ -312,6 +314,7 @@ impl<'a, 'r> Sending<'a, 'r> {
             client: outgoing.client,
             request_id: outgoing.request_id,
             traceparent: outgoing.traceparent,
+            claim: outgoing.claim,
             length: if tail.is_some() { None } else { Some(received.len()) },
             has_body: outgoing.has_body,
         };

@@ -72,6 +72,8 @@ impl ExchangeError {
             Reason::QueueFull => shed(ShedReason::QueueFull),
             Reason::QueueTimeout => shed(ShedReason::QueueTimeout),
             Reason::DeadlineUnmeetable => shed(ShedReason::DeadlineUnmeetable),
+            Reason::Overload => shed(ShedReason::Overload),
+            Reason::Displaced => shed(ShedReason::Displaced),
             Reason::NoWorker => shed(ShedReason::NoWorker),
             Reason::StartHoldExpired => shed(ShedReason::StartHoldExpired),
             Reason::Draining => shed(ShedReason::Draining),

@@ -3,13 +3,14 @@
 //! Each stage takes what the one before returned, so nothing can be sent without a permit. What a
 //! stage does is in the file of its name; what its failure means is decided here, in one place.
 
-use spillgate_core::gate::Attempt;
+use spillgate_core::gate::{Attempt, Claim};
 use spillgate_core::time::Instant;
 use spillgate_runtime::clock;
 use spillgate_runtime::http::service::{BodySource, Refusal, Request, Responder, Service};
 use spillgate_wire::http1::{Method, RequestHead};
 
 use crate::admit::{Asking, admit};
+use crate::claim::{Asked, claim};
 use crate::collect::{Collected, collect};
 use crate::deliver::deliver;
 use crate::dispatch::{Outgoing, Setback, dispatch};
@@ -65,17 +66,18 @@ async fn exchange<'s>(
             return Ok(());
         }
     };
-    record.arrive(Some(pool), routed.name);
     let shared = &shard.pools[pool].shared;
+    record.arrive(Some(pool), routed.name);
+    let claim = claim_at(pool, &routed, head, shard, record);
 
     // intake
     record.enter(Stage::Intake, record.started);
-    let mut received = intake(shard, shared, body).await?;
+    let mut received = intake(shard, shared, claim.class, body).await?;
     let mut now = clock::now();
     record.received(received.len(), now);
 
     // admit, dispatch, and the part of collect in which a failure can still be tried again
-    let mut asking = Asking { pool, since: now, received: now, attempt: Attempt::First };
+    let mut asking = Asking { pool, since: now, received: now, claim, attempt: Attempt::First };
     let mut collected = loop {
         record.enter(Stage::Admit, now);
         let granted = admit(shard, asking, &mut received, body, now).await?;
@@ -87,6 +89,7 @@ async fn exchange<'s>(
             client: record.client(),
             request_id: record.request_id(),
             traceparent: &record.traceparent,
+            claim: &shared.settings.claim,
             has_body: body.length() != Some(0),
         };
         let setback = match dispatch(shard, granted, outgoing, &mut received, responder).await {
@@ -129,6 +132,21 @@ fn route<'s>(shard: &'s Shard, head: &RequestHead) -> Result<Routed<'s>, Exchang
         RefuseReason::NoRoute,
         words,
     ))
+}
+
+/// What the request claims at the gate of its pool.
+fn claim_at(
+    pool: usize,
+    routed: &Routed<'_>,
+    head: &RequestHead,
+    shard: &Shard,
+    record: &mut Record<'_, '_>,
+) -> Claim {
+    let (client, started) = (record.client(), record.started);
+    let asked = Asked { head, client, started, route_class: routed.class };
+    let claim = claim(&shard.settings, &shard.settings.pools[pool].claim, &asked);
+    record.claimed(claim.class);
+    claim
 }
 
 /// Reply what the file says; returns the status.

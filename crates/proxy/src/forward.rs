@@ -10,15 +10,28 @@ use spillgate_runtime::http::settings::TrustedFrom;
 use spillgate_wire::forwarded::{self, Traceparent};
 use spillgate_wire::http1::{Method, Name, RequestHead, encode, name_matches};
 
+use crate::settings::ClaimSettings;
+
 /// What is said of one request besides its own fields.
 pub(crate) struct Forwarding<'r> {
     pub(crate) client: &'r Client,
     pub(crate) request_id: &'r [u8],
     pub(crate) traceparent: &'r Traceparent,
+    /// The names of the fields that steer the gate; not passed on from clients that are not
+    /// believed.
+    pub(crate) claim: &'r ClaimSettings,
     /// The length of the body; none: it is sent in chunks, since trailers follow it.
     pub(crate) length: Option<u64>,
     /// The request had a body of its own framing (even an empty one).
     pub(crate) has_body: bool,
+}
+
+impl Forwarding<'_> {
+    /// Is it a field that steers, from somebody who must not?
+    fn is_steering(&self, name: &[u8]) -> bool {
+        !self.client.steers
+            && self.claim.headers().any(|steers| name_matches(name, steers.as_bytes()))
+    }
 }
 
 /// Write the head of `head` for a worker.
@@ -29,7 +42,7 @@ pub(crate) fn write_head(out: &mut Vec<u8>, head: &RequestHead, with: &Forwardin
     head.fields().write(out, |id, hop, name| {
         let strays = || id == Name::Tracestate && !continues_trace(head, with.client);
         let believed = || with.client.trusted || id != Name::Other || !is_proxys(name);
-        !hop && !is_ours(id) && !strays() && believed()
+        !hop && !is_ours(id) && !strays() && believed() && !with.is_steering(name)
     });
     if let Some(protocol) = upgrade {
         encode::field(out, b"Connection", b"upgrade");

@@ -6,6 +6,7 @@
 use std::future::poll_fn;
 use std::task::{Poll, ready};
 
+use spillgate_core::gate::Class;
 use spillgate_runtime::buffer::{Buffer, BufferError};
 use spillgate_runtime::http::service::{BodyFailure, BodySource};
 use spillgate_runtime::scratch::{Parked, Scratch};
@@ -72,6 +73,7 @@ impl Received {
 pub(crate) async fn intake(
     shard: &Shard,
     pool: &Pool,
+    class: Class,
     body: &mut dyn BodySource,
 ) -> Result<Received, ExchangeError> {
     let length = body.length();
@@ -85,7 +87,7 @@ pub(crate) async fn intake(
     if let Some(whole) = body.take_whole() {
         return Ok(Received::Lent(whole));
     }
-    if let Some((reason, retry_after)) = pool.shut() {
+    if let Some((reason, retry_after)) = pool.shut(class) {
         // There is no place in the queue: better said before megabytes have crossed the network.
         let early = ExchangeError::turned_away(reason, retry_after);
         return Err(ExchangeError { stage: Stage::Intake, ..early });

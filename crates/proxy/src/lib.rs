@@ -9,6 +9,7 @@
 
 mod exchange;
 pub mod route;
+mod claim;
 mod intake;
 mod admit;
 mod dispatch;

@@ -16,8 +16,8 @@ pub mod table;
 use spillgate_runtime::metrics::{Counter, Counters, Histogram, LabelSet, SharedCounter};
 
 use label::{
-    AgentOutcome, CloseReason, ConnectKind, FailReason, IdleEnd, PauseReason, RefuseReason,
-    RelayReason, RetryKind, ShedReason, Stage, StatusClass,
+    AgentOutcome, ClassLabel, CloseReason, ConnectKind, FailReason, IdleEnd, PauseReason,
+    RefuseReason, RelayReason, RetryKind, ShedReason, Stage, StatusClass,
 };
 
 /// The cells of one shard. Shared with the scrape by `Arc`; written by that shard alone.
@@ -61,6 +61,12 @@ pub struct PoolMetrics {
     pub failed: Counters<FailReason>,
     /// Exchanges whose client left first, by the stage they were in.
     pub abandoned: Counters<Stage>,
+    /// Exchanges that came to a pool, by class.
+    pub class_arrivals: Counters<ClassLabel>,
+    /// Those of them that were answered.
+    pub class_successes: Counters<ClassLabel>,
+    /// Those of them that were turned away because of load.
+    pub class_shed: Counters<ClassLabel>,
     /// Successes that ended later than `answer_within` after the last request byte.
     pub late: Counter,
     /// Tries after the first, by what the worker before had seen of the request.

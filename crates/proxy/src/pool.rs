@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use spillgate_core::gate::{Change, Grant, Input, Output, Probe, Reason, Shed, Tried, View};
+use spillgate_core::gate::{Change, Class, Grant, Input, Output, Probe, Reason, Shed, Tried, View};
 use spillgate_core::id::{ShardId, Ticket, WorkerId};
 use spillgate_core::pool::State;
 use spillgate_core::time::{Duration, Instant};
@@ -205,8 +205,8 @@ impl Pool {
 
     /// Why an exchange that came now would be turned away at once, and when asking again could
     /// help, if it would be.
-    pub(crate) fn shut(&self) -> Option<(Reason, Option<Duration>)> {
-        self.lock().shut()
+    pub(crate) fn shut(&self, class: Class) -> Option<(Reason, Option<Duration>)> {
+        self.lock().shut(class)
     }
 
     /// The numbers of the gate.

@@ -3,6 +3,7 @@
 //! A [`Record`] accompanies its exchange from the head on and notes when each stage was finished.
 //! It counts the arrival, and exactly one end, also when the exchange is cut off by a panic.
 
+use spillgate_core::gate::Class;
 use spillgate_core::id::WorkerId;
 use spillgate_core::time::Instant;
 use spillgate_runtime::clock;
@@ -33,6 +34,7 @@ pub(crate) struct Record<'s, 'r> {
     client: &'r Client,
     pub(crate) started: Instant,
     pool: Option<usize>,
+    class: Class,
     /// A JSON string.
     route: &'s [u8],
     worker: Option<WorkerId>,
@@ -91,6 +93,7 @@ impl<'s, 'r> Record<'s, 'r> {
             client,
             started,
             pool: None,
+            class: Class::default(),
             route: b"\"\"",
             worker: None,
             arrived: false,
@@ -159,6 +162,12 @@ impl<'s, 'r> Record<'s, 'r> {
         }
     }
 
+    /// What it claims of itself at the gate of its pool.
+    pub(crate) fn claimed(&mut self, class: Class) {
+        self.class = class;
+        self.cells().class_arrivals.increment(class.into());
+    }
+
     fn cells(&self) -> &'s PoolMetrics {
         self.shard.metrics.pool(self.pool)
     }
@@ -212,6 +221,7 @@ impl<'s, 'r> Record<'s, 'r> {
             },
         };
         self.count(end, now);
+        self.count_class(end);
         // A panic may have cut off the writing of another record: then that log is not to be had.
         if let Some(Ok(mut log)) = self.shard.log.as_ref().map(|log| log.try_borrow_mut()) {
             self.write(&mut log, end, outcome.as_ref().err(), now);
@@ -251,6 +261,17 @@ impl<'s, 'r> Record<'s, 'r> {
         self.count_late(cells, end);
     }
 
+    fn count_class(&self, end: End) {
+        if self.pool.is_none() {
+            return;
+        }
+        match end {
+            End::Success(_) => self.cells().class_successes.increment(self.class.into()),
+            End::Shed(_) => self.cells().class_shed.increment(self.class.into()),
+            End::Refused(_) | End::Failed(_) | End::Abandoned(_) => {}
+        }
+    }
+
     fn count_late(&self, cells: &PoolMetrics, end: End) {
         let within = self.pool.and_then(|pool| self.shard.settings.pools[pool].gate.answer_within);
         let (Some(within), End::Success(_)) = (within, end) else { return };
@@ -286,6 +307,7 @@ impl<'s, 'r> Record<'s, 'r> {
         if let Some(pool) = self.pool {
             out.extend_from_slice(b",\"pool\":");
             out.extend_from_slice(&self.shard.pools[pool].name);
+            text(out, b",\"class\":", self.class.name().as_bytes());
         }
         if let Some(worker) = self.worker {
             number(out, b",\"worker\":", u64::from(worker.0));

@@ -38,7 +38,13 @@ fn shed_row(reason: ShedReason) -> Row {
             row(503, "connection_limit_reached", "waited for queue_wait_max without a free slot")
         }
         ShedReason::DeadlineUnmeetable => {
-            row(503, "connection_limit_reached", "could not be answered within answer_within")
+            row(503, "connection_limit_reached", "could not be answered in time")
+        }
+        ShedReason::Overload => {
+            row(503, "connection_limit_reached", "more comes than the workers can do")
+        }
+        ShedReason::Displaced => {
+            row(503, "connection_limit_reached", "a more important exchange took its place")
         }
         ShedReason::NoWorker => row(503, "destination_unavailable", "no worker can serve now"),
         ShedReason::StartHoldExpired => {

@@ -11,6 +11,7 @@
 
 use std::cmp::Ordering;
 
+use spillgate_core::gate::Class;
 use spillgate_runtime::events::json;
 
 use crate::settings::{Destination, PathMatch, ReplySettings, RouteSettings};
@@ -34,10 +35,17 @@ struct Path {
     path: String,
     /// The path as a JSON string.
     quoted: Vec<u8>,
-    exact: Option<Destination>,
-    prefix: Option<Destination>,
+    exact: Option<Leads>,
+    prefix: Option<Leads>,
     /// The longest other path that this one begins with.
     parent: Option<usize>,
+}
+
+/// What a route says.
+#[derive(Clone, Debug)]
+struct Leads {
+    destination: Destination,
+    class: Option<Class>,
 }
 
 /// Where a request leads.
@@ -45,6 +53,8 @@ struct Path {
 pub(crate) struct Routed<'r> {
     /// The route as the log names it: its path, as a JSON string.
     pub(crate) name: &'r [u8],
+    /// The class that the route gives its exchanges.
+    pub(crate) class: Option<Class>,
     /// Where it leads.
     pub(crate) to: To<'r>,
 }
@@ -67,7 +77,8 @@ impl Router {
                 Some(host) => router.of_host(host),
                 None => &mut router.any,
             };
-            paths.add(&route.path, &route.destination);
+            let leads = Leads { destination: route.destination.clone(), class: route.class };
+            paths.add(&route.path, leads);
         }
         let all = router.hosts.iter_mut().map(|(_, paths)| paths).chain([&mut router.any]);
         all.for_each(Paths::find_parents);
@@ -88,17 +99,17 @@ impl Router {
         let host = without_port(host);
         let known = self.hosts.binary_search_by(|(known, _)| cmp_in_lower_case(known, host)).ok();
         let own = known.and_then(|at| self.hosts[at].1.find(path));
-        let (route, destination) = own.or_else(|| self.any.find(path))?;
-        let to = match destination {
+        let (route, leads) = own.or_else(|| self.any.find(path))?;
+        let to = match &leads.destination {
             Destination::Pool(index) => To::Pool(*index),
             Destination::Reply(reply) => To::Reply(reply),
         };
-        Some(Routed { name: &route.quoted, to })
+        Some(Routed { name: &route.quoted, class: leads.class, to })
     }
 }
 
 impl Paths {
-    fn add(&mut self, path: &PathMatch, destination: &Destination) {
+    fn add(&mut self, path: &PathMatch, leads: Leads) {
         let (PathMatch::Exact(text) | PathMatch::Prefix(text)) = path;
         let at = self.search(text.as_bytes()).unwrap_or_else(|at| {
             let (path, quoted) = (text.clone(), json::quoted(text));
@@ -111,7 +122,7 @@ impl Paths {
             PathMatch::Exact(_) => &mut known.exact,
             PathMatch::Prefix(_) => &mut known.prefix,
         };
-        place.get_or_insert_with(|| destination.clone());
+        place.get_or_insert(leads);
     }
 
     /// To be called when all are there.
@@ -132,7 +143,7 @@ impl Paths {
         self.0.binary_search_by(|known| known.path.as_bytes().cmp(path))
     }
 
-    fn find(&self, path: &[u8]) -> Option<(&Path, &Destination)> {
+    fn find(&self, path: &[u8]) -> Option<(&Path, &Leads)> {
         // `OPTIONS *` asks about the whole site.
         let is_site = path == b"*";
         let path = if is_site { b"/" } else { path };
@@ -181,7 +192,12 @@ mod tests {
     use super::*;
 
     fn route(host: Option<&str>, path: PathMatch, pool: usize) -> RouteSettings {
-        RouteSettings { host: host.map(String::from), path, destination: Destination::Pool(pool) }
+        RouteSettings {
+            host: host.map(String::from),
+            path,
+            class: None,
+            destination: Destination::Pool(pool),
+        }
     }
 
     fn prefix(path: &str) -> PathMatch {

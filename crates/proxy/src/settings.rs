@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use spillgate_core::gate;
+use spillgate_core::gate::{self, Class};
 use spillgate_core::units::ByteSize;
 use spillgate_runtime::http::settings::{Endpoint, ListenerSettings, TrustedFrom};
 
@@ -59,6 +59,8 @@ pub struct PoolSettings {
     pub workers: Workers,
     /// Its gate.
     pub gate: gate::Settings,
+    /// What its exchanges say of themselves, and where.
+    pub claim: ClaimSettings,
     /// Where what its gate is told and decides is recorded; none: nowhere.
     pub trace: Option<TraceSettings>,
     /// Longest connect. Default 1 s.
@@ -101,6 +103,39 @@ pub struct AgentSettings {
     pub interval: Duration,
     /// What each is told first. Default nothing.
     pub send: String,
+}
+
+/// How class, tenant and deadline are read from a request. Header fields count from `trusted_from`
+/// only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClaimSettings {
+    /// The field that names the class; none: no field does.
+    pub class_header: Option<String>,
+    /// The class of an exchange that nothing else gives one. Default normal.
+    pub class: Class,
+    /// Classes by method.
+    pub class_methods: Vec<(String, Class)>,
+    /// The field that names the tenant; none: no field does.
+    pub tenant_header: Option<String>,
+    /// Whether an exchange that names no tenant is its client's address's. Default no.
+    pub tenant_by_address: bool,
+    /// The field that says when an answer is of no use any more; none: only `grpc-timeout` does.
+    pub deadline_header: Option<String>,
+}
+
+impl ClaimSettings {
+    /// The class that all requests with this method have.
+    pub fn class_of_method(&self, method: &[u8]) -> Option<Class> {
+        let found = self.class_methods.iter().find(|(name, _)| name.as_bytes() == method);
+        found.map(|(_, class)| *class)
+    }
+
+    /// The fields that steer.
+    pub fn headers(&self) -> impl Iterator<Item = &str> {
+        [&self.class_header, &self.tenant_header, &self.deadline_header]
+            .into_iter()
+            .filter_map(|name| name.as_deref())
+    }
 }
 
 /// Who the workers of a pool are.
@@ -152,6 +187,8 @@ pub struct RouteSettings {
     pub host: Option<String>,
     /// Which paths.
     pub path: PathMatch,
+    /// The class of its exchanges; none: that of the method or the pool.
+    pub class: Option<Class>,
     /// Where it leads.
     pub destination: Destination,
 }

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use spillgate_core::gate::trace::TraceWriter;
-use spillgate_core::gate::{Gate, Input, Output, Reason, Settings, Tried, View};
+use spillgate_core::gate::{Class, Gate, Input, Output, Reason, Settings, Tried, View};
 use spillgate_core::id::{Ticket, WorkerId};
 use spillgate_core::time::{Duration, Instant};
 use spillgate_runtime::events::{self, Recording};
@@ -75,8 +75,8 @@ impl Traced {
         self.gate.is_better_elsewhere(worker, tried)
     }
 
-    pub(crate) fn shut(&self) -> Option<(Reason, Option<Duration>)> {
-        self.gate.shut()
+    pub(crate) fn shut(&self, class: Class) -> Option<(Reason, Option<Duration>)> {
+        self.gate.shut(class)
     }
 
     /// Note what the gate is told, unless the recording has to end before it.

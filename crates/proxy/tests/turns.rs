@@ -49,6 +49,7 @@ fn a_greedy_client_lets_modest_ones_have_their_turn() {
     settings.routes = vec![RouteSettings {
         host: None,
         path: PathMatch::Prefix("/".into()),
+        class: None,
         destination: Destination::Reply(reply),
     }];
     let sockets = listen::bind(&settings.listeners[0].address, 1, None).expect("a free port");

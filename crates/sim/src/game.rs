@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
-use spillgate_core::gate::{Arrival, Attempt, Change, Fate, Gate, Input, Outcome};
-use spillgate_core::gate::{Output, Permit, Returned, Settings};
+use spillgate_core::gate::{Arrival, Attempt, Change, Claim, Fate, Gate, Input, Outcome};
+use spillgate_core::gate::{Order, Output, Permit, Returned, Settings, Shedding};
 use spillgate_core::id::{ShardId, Ticket, WorkerId};
 use spillgate_core::time::{Duration, Instant};
 use spillgate_core::units::Slots;
@@ -166,7 +166,8 @@ impl Bouncer {
         self.waiting.push(task);
         let (ticket, shard) = (Ticket(task), ShardId(0));
         let (since, received, attempt) = (self.now, self.now, Attempt::First);
-        let arrival = Arrival { ticket, shard, since, received, attempt };
+        let claim = Claim::default();
+        let arrival = Arrival { ticket, shard, since, received, claim, attempt };
         let mut let_in = Vec::new();
         self.tell(Input::Arrive(arrival), &mut let_in, refused);
         let_in
@@ -196,6 +197,8 @@ fn settings(slots: Slots, queue_len_max: u32) -> Settings {
     let long = Duration::from_secs(86_400);
     let defaults = PoolKeys::default().settings();
     Settings {
+        order: Order::Fifo,
+        shedding: Shedding::Off,
         slots,
         connections_max: slots,
         queue_len_max,

@@ -152,7 +152,7 @@ fn a_broken_trace_is_an_error_with_its_line() {
         check(&format!("{head}\n{text}\n"), &format!("line {line}: {expected}"));
     };
     after("in 1 leap", "expected the field 'verb'");
-    after("in 1 arrive 1 0 0 0 second", "expected the field 'attempt'");
+    after("in 1 arrive 1 0 0 0 1 0 0 0 - second", "expected the field 'attempt'");
     after("in 1 return 77 success - kept", "permit 77 is not out");
     after("in 1 drain now", "expected the end of the line");
     after("at 1 noon", "expected the field 'timeout'");

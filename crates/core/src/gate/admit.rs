@@ -1,31 +1,40 @@
 //! Admission: a grant, a wait, or a shed.
 //!
 //! The rules, in order: a gate that drains sheds; a charged retry must be within its limits; who
-//! cannot be answered in time is shed; a free slot serves; a full queue sheds; the rest wait. Who
-//! waits leaves by a grant, by abandoning, or by the first of two limits: `queue_wait_max` (or
-//! `start_hold_max`) and the last moment that still meets `answer_within`.
+//! cannot be answered in time is shed; a free slot serves; who is too much is shed, or somebody in
+//! its place (`shed/`); a full queue sheds the least important; the rest wait.
+//!
+//! Absent: what becomes of those who wait (`line.rs`).
 
-use crate::id::{ShardId, Ticket};
-use crate::pool::{Choice, State, Way, Worker};
+use crate::id::{Kind, ShardId, Tenant, Ticket};
+use crate::pool::{Choice, Way};
 use crate::time::{Duration, Instant};
 
+use super::answer::Due;
 use super::permits::Held;
 use super::queue::{Place, Waiter};
-use super::{Arrival, Attempt, Connection, Gate, Grant, Output, Reason, Settings, Shed, Tried};
+use super::{Arrival, Attempt, Claim, Class, Cohort, Connection, Gate, Grant, Output, Priority};
+use super::{Reason, Shed, Tried};
 
 /// An exchange that gets a permit.
 pub(super) struct Recipient {
     pub(super) ticket: Ticket,
     pub(super) shard: ShardId,
+    kind: Kind,
+    class: Class,
+    tenant: Tenant,
+    /// What its tenant was charged.
+    charged: Duration,
     /// When it entered the queue this time.
-    pub(super) queued: Instant,
-    pub(super) trial: bool,
+    queued: Instant,
+    trial: bool,
 }
 
-impl From<&Waiter> for Recipient {
-    fn from(waiter: &Waiter) -> Self {
-        let Waiter { ticket, shard, queued, trial, .. } = *waiter;
-        Recipient { ticket, shard, queued, trial }
+impl Recipient {
+    /// One that has waited, and was charged so much.
+    pub(super) fn of_line(waiter: &Waiter, charged: Duration) -> Self {
+        let Waiter { ticket, shard, kind, class, tenant, queued, trial, .. } = *waiter;
+        Recipient { ticket, shard, kind, class, tenant, charged, queued, trial }
     }
 }
 
@@ -47,75 +56,25 @@ impl Gate {
         }
         self.totals.retries += u64::from(matches!(arrival.attempt, Attempt::Sent(_)));
         self.dispatch();
-        let late = self.answers.is_late(arrival.received, now);
-        if late && !self.answers.is_trial_due(now) {
+        self.weigh(arrival);
+        let latest = self.answers.latest_grant(self.due(arrival), arrival.claim.kind, now);
+        let late = latest < now;
+        if late && !self.is_trial_due(arrival) {
             return self.shed(arrival.ticket, arrival.shard, Reason::DeadlineUnmeetable);
         }
         let tried = arrival.attempt.tried();
         if let Some(choice) = self.choose(arrival.shard, &tried) {
             return self.admit(arrival, choice, late);
         }
-        let first = arrival.attempt == Attempt::First;
         if late {
-            self.shed(arrival.ticket, arrival.shard, Reason::DeadlineUnmeetable);
-        } else if first && self.queue.bounded() >= self.settings.queue_len_max {
-            self.shed(arrival.ticket, arrival.shard, Reason::QueueFull);
-        } else {
-            self.queue.push(self.waiter(arrival, false));
+            return self.shed(arrival.ticket, arrival.shard, Reason::DeadlineUnmeetable);
         }
-    }
-
-    pub(super) fn abandon(&mut self, ticket: Ticket) {
-        if let Some(place) = self.queue.find(ticket) {
-            self.take_from_queue(place);
-            self.dispatch();
-        }
-    }
-
-    /// Shed everybody that waits, and from here on everybody that comes.
-    pub(super) fn drain(&mut self) {
-        self.draining = true;
-        while let Some(place) = self.queue.first() {
-            self.shed_waiting(place, Reason::Draining);
-        }
-    }
-
-    /// Serve those who wait, oldest first, as far as there are slots that they may take.
-    pub(super) fn dispatch(&mut self) {
-        if self.queue.is_empty() {
-            return;
-        }
-        self.expire();
-        let mut next = self.queue.first();
-        while let Some(place) = next
-            && self.pool.has_free()
-        {
-            next = self.queue.next(place);
-            let waiter = self.queue.get(place);
-            if waiter.reserved.is_some() {
-                continue;
+        match self.make_room(arrival) {
+            Ok(()) => {
+                self.queue.push(self.waiter(arrival, false));
             }
-            let (shard, tried) = (waiter.shard, waiter.tried);
-            match self.choose(shard, &tried) {
-                Some(Choice { index, way: Way::Elsewhere }) => self.reserve(place, index),
-                Some(choice) => {
-                    let waiter = self.queue.remove(place);
-                    self.grant(Recipient::from(&waiter), choice.index, connection(choice.way));
-                }
-                None => {}
-            }
+            Err(reason) => self.shed(arrival.ticket, arrival.shard, reason),
         }
-    }
-
-    /// When somebody who waits reaches a limit next.
-    pub(super) fn next_expiry(&self) -> Instant {
-        let by_wait = self.queue.first_by_wait_limit().map(|place| self.wait_end(place));
-        let by_deadline = self.queue.first_by_deadline().and_then(|place| {
-            let latest = self.answers.latest_grant(self.queue.get(place).received)?;
-            Some(latest + Duration::from_nanos(1))
-        });
-        let never = Instant::FAR_FUTURE;
-        by_wait.unwrap_or(never).min(by_deadline.unwrap_or(never))
     }
 
     /// Give the recipient a slot of the worker at `index`.
@@ -133,6 +92,10 @@ impl Gate {
             incarnation: worker.incarnation,
             shard: Some(to.shard),
             granted: self.now,
+            kind: to.kind,
+            class: to.class,
+            tenant: to.tenant,
+            charged: to.charged,
             trial: to.trial,
         };
         self.pool.refresh(index);
@@ -141,12 +104,35 @@ impl Gate {
         let wait = self.now.since(to.queued);
         self.waits.push(wait, self.now);
         self.totals.grants += 1;
+        self.load.granted();
         let Recipient { ticket, shard, .. } = to;
         self.outputs.push_back(Output::Grant(Grant { ticket, shard, permit, connection, wait }));
     }
 
-    fn choose(&self, shard: ShardId, tried: &Tried) -> Option<Choice> {
+    pub(super) fn choose(&self, shard: ShardId, tried: &Tried) -> Option<Choice> {
         if self.pool.has_free() { self.pool.choose(shard, tried) } else { None }
+    }
+
+    /// The class in whose lane an exchange of `class` waits.
+    pub(super) fn lane_of(&self, class: Class) -> Class {
+        if self.settings.order.is_by_class() { class } else { Class::default() }
+    }
+
+    /// Slots of all workers that are up.
+    pub(super) fn slots(&self) -> u32 {
+        self.pool.slots_up()
+    }
+
+    /// When its answer is of no use any more.
+    fn due(&self, arrival: &Arrival) -> Due {
+        let deadline = arrival.claim.deadline.unwrap_or(Instant::FAR_FUTURE);
+        Due { promised: self.answers.promised(arrival.received), deadline }
+    }
+
+    /// May it be let through although it is late? Not if it says itself when it must be answered.
+    fn is_trial_due(&self, arrival: &Arrival) -> bool {
+        let claim = &arrival.claim;
+        claim.deadline.is_none() && self.answers.is_trial_due(claim.kind, self.now)
     }
 
     /// A slot is free for an exchange that just came.
@@ -158,8 +144,17 @@ impl Gate {
             let place = self.queue.push(self.waiter(arrival, trial));
             return self.reserve(place, choice.index);
         }
-        let (ticket, shard) = (arrival.ticket, arrival.shard);
-        let to = Recipient { ticket, shard, queued: self.now, trial };
+        let claim = &arrival.claim;
+        let to = Recipient {
+            ticket: arrival.ticket,
+            shard: arrival.shard,
+            kind: claim.kind,
+            class: claim.class,
+            tenant: claim.tenant,
+            charged: Duration::ZERO,
+            queued: self.now,
+            trial,
+        };
         self.grant(to, choice.index, connection(choice.way));
     }
 
@@ -168,85 +163,107 @@ impl Gate {
         // The time that a worker took before it failed is not time in the queue. Tries of this kind
         // are counted, so the whole wait stays bounded.
         let sent = matches!(arrival.attempt, Attempt::Sent(_));
-        let first = arrival.attempt == Attempt::First;
+        let never = Due { promised: Instant::FAR_FUTURE, deadline: Instant::FAR_FUTURE };
+        let due = if trial { never } else { self.due(arrival) };
+        let claim = &arrival.claim;
         Waiter {
             ticket: arrival.ticket,
             shard: arrival.shard,
+            class: self.lane_of(claim.class),
+            tenant: claim.tenant,
+            kind: claim.kind,
             since,
             waits_from: if sent { self.now } else { since },
-            received: if trial { Instant::FAR_FUTURE } else { arrival.received },
+            due,
+            latest: self.answers.latest_grant(due, claim.kind, self.now),
+            expected: self.answers.expected(claim.kind, self.now).unwrap_or_default(),
             queued: self.now,
             tried: arrival.attempt.tried(),
-            retry: !first,
             trial,
             reserved: None,
-            bounded: first,
+            bounded: arrival.attempt == Attempt::First,
+            number: 0,
         }
     }
 
-    /// Shed everybody who has reached a limit.
-    fn expire(&mut self) {
-        while let Some(place) = self.queue.first_by_wait_limit()
-            && self.wait_end(place) <= self.now
-        {
-            self.shed_waiting(place, self.wait_reason(place));
-        }
-        while let Some(place) = self.queue.first_by_deadline()
-            && self.answers.is_late(self.queue.get(place).received, self.now)
-        {
-            self.shed_waiting(place, Reason::DeadlineUnmeetable);
+    /// Count a first arrival while it is measured what is too much.
+    fn weigh(&mut self, arrival: &Arrival) {
+        if self.load.is_excess() && arrival.attempt == Attempt::First {
+            let priority = self.priority(&arrival.claim);
+            self.load.offered(priority, self.answers.mean().unwrap_or_default(), self.now);
         }
     }
 
-    /// When the wait of the exchange at `place` is over. Who came while the pool started or changed
-    /// over was held for that; its time in the queue begins with the worker that is ready then.
-    fn wait_end(&self, place: Place) -> Instant {
-        let from = self.queue.get(place).waits_from;
-        let Settings { start_hold_max, queue_wait_max, .. } = self.settings;
-        match self.served_since {
-            None => from + start_hold_max,
-            Some(_) if self.is_held() => from + start_hold_max.max(queue_wait_max),
-            Some(since) => from.max(since) + queue_wait_max,
+    fn priority(&self, claim: &Claim) -> Priority {
+        Priority::new(claim.class, Cohort::of(claim.user, self.now))
+    }
+
+    /// See to it that an exchange can wait, or say why it cannot. Who comes back can always.
+    fn make_room(&mut self, arrival: &Arrival) -> Result<(), Reason> {
+        if arrival.attempt != Attempt::First {
+            return Ok(());
         }
-    }
-
-    /// Is the queue held: until the first worker is ready, or while nobody is left but workers that
-    /// end their last exchanges and whose next process is about to take over?
-    pub(super) fn is_held(&self) -> bool {
-        let changes_over = |worker: &Worker| worker.base == State::Draining && !worker.leaving;
-        let is_changing = || self.pool.workers().iter().any(changes_over);
-        self.served_since.is_none() || (self.none_up_since.is_some() && is_changing())
-    }
-
-    /// Why the exchange at `place` got no slot: there was none at all while it was in the queue, or
-    /// the others were served first.
-    fn wait_reason(&self, place: Place) -> Reason {
-        let queued = self.queue.get(place).queued;
-        match self.none_up_since {
-            _ if self.served_since.is_none() => Reason::StartHoldExpired,
-            Some(since) if since <= queued => Reason::NoWorker,
-            _ => Reason::QueueTimeout,
+        let claim = &arrival.claim;
+        let (waiting, slots) = (self.queue.bounded(), self.slots());
+        let full = waiting >= self.settings.queue_len_max;
+        if full {
+            self.exceeded();
         }
-    }
-
-    fn shed_waiting(&mut self, place: Place, reason: Reason) {
-        let waiter = self.take_from_queue(place);
-        self.shed(waiter.ticket, waiter.shard, reason);
-    }
-
-    /// Take an exchange out of the queue, and the slot that it may have had from it.
-    fn take_from_queue(&mut self, place: Place) -> Waiter {
-        let waiter = self.queue.remove(place);
-        if let Some(worker) = waiter.reserved {
-            self.unreserve(worker, waiter.ticket);
+        let lane = self.lane_of(claim.class);
+        let rejected = self.load.rejects(self.priority(claim), waiting, slots);
+        let too_much = rejected || waiting >= self.load.len_max(slots);
+        if !full && (!too_much || self.is_within_its_share(lane, claim.tenant)) {
+            return Ok(());
         }
-        if waiter.trial {
-            self.answers.end_trial(None, self.now);
-        }
-        waiter
+        let (of_waiting, of_arrival) = match full {
+            true => (Reason::Displaced, Reason::QueueFull),
+            false => (Reason::Overload, Reason::Overload),
+        };
+        let victim = self.less_important(lane, claim.tenant, rejected).ok_or(of_arrival)?;
+        self.shed_waiting(victim, of_waiting);
+        Ok(())
     }
 
-    fn shed(&mut self, ticket: Ticket, shard: ShardId, reason: Reason) {
+    /// Has a tenant about an even share of the line at most, or nobody in it? Then it asks for no
+    /// more than it gets.
+    pub(super) fn is_within_its_share(&self, lane: Class, tenant: Tenant) -> bool {
+        let tenants = self.queue.lane(lane).tenants();
+        let (own, count) = (tenants.len(tenant), tenants.count());
+        let even = own.saturating_sub(1).saturating_mul(count) < self.queue.bounded();
+        tenant != Tenant::default() && (own == 0 || (count > 1 && even))
+    }
+
+    /// Who should go rather than an exchange of this lane and tenant that just came: somebody of a
+    /// less important class; or, unless the arrival is itself among the least important of its
+    /// class, one of a tenant with more in the line, or where the youngest are served first, the
+    /// oldest.
+    fn less_important(&self, class: Class, tenant: Tenant, rejected: bool) -> Option<Place> {
+        let last = |class| {
+            let lane = self.queue.lane(class);
+            let (longest, _) = lane.tenants().longest()?;
+            lane.last(longest, self.load.is_youngest_first(class))
+        };
+        let below = Class::ALL.into_iter().rev().take_while(|other| *other > class);
+        if let Some(place) = below.filter_map(last).next() {
+            return Some(place);
+        }
+        let tenants = self.queue.lane(class).tenants();
+        let (longest, most) = tenants.longest()?;
+        if most > tenants.len(tenant) + 1 && longest != tenant {
+            return last(class);
+        }
+        let oldest = self.load.is_youngest_first(class) && !rejected;
+        oldest.then(|| self.queue.lane(class).last(tenant, true)).flatten()
+    }
+
+    /// Does anybody wait who is less important than this class?
+    pub(super) fn is_any_below(&self, class: Class) -> bool {
+        let class = self.lane_of(class);
+        let below = Class::ALL.into_iter().filter(|other| *other > class);
+        below.into_iter().any(|other| self.queue.lane(other).tenants().longest().is_some())
+    }
+
+    pub(super) fn shed(&mut self, ticket: Ticket, shard: ShardId, reason: Reason) {
         let retry_after = self.retry_after(reason);
         self.outputs.push_back(Output::Shed(Shed { ticket, shard, reason, retry_after }));
     }
@@ -254,9 +271,11 @@ impl Gate {
     /// When asking again could help somebody who is turned away for this reason.
     pub(super) fn retry_after(&self, reason: Reason) -> Option<Duration> {
         match reason {
-            Reason::QueueFull | Reason::QueueTimeout | Reason::DeadlineUnmeetable => {
-                Some(self.drain_time())
-            }
+            Reason::QueueFull
+            | Reason::QueueTimeout
+            | Reason::DeadlineUnmeetable
+            | Reason::Overload
+            | Reason::Displaced => Some(self.expected_wait()),
             Reason::NoWorker
             | Reason::StartHoldExpired
             | Reason::WorkerFailed
@@ -266,16 +285,21 @@ impl Gate {
     }
 
     /// The time in which the queue, and one more, will have been served: zero where no service time
-    /// is known.
-    fn drain_time(&self) -> Duration {
+    /// is known. Where only one in n can be served it is n times that, so that those who come again
+    /// come at the rate at which they can be.
+    fn expected_wait(&self) -> Duration {
         let mean = self.answers.mean().unwrap_or_default();
-        let slots = self.pool.slots_up().max(self.pool.slots());
         let exchanges = (self.queue.len() as u32).saturating_add(1);
-        mean.saturating_mul(exchanges) / slots
+        let drained = mean.saturating_mul(exchanges) / self.slots().max(self.pool.slots());
+        let served_ppm = 1_000_000 - self.load.ratio().as_ppm().min(SURE_PPM);
+        drained.saturating_mul(1_000_000 / served_ppm)
     }
 }
 
-fn connection(way: Way) -> Connection {
+/// However great the excess, nobody is told to stay away for more than twenty times the line.
+const SURE_PPM: u32 = 950_000;
+
+pub(super) fn connection(way: Way) -> Connection {
     match way {
         Way::Idle => Connection::Idle,
         Way::Room | Way::Elsewhere => Connection::New,

@@ -1,18 +1,21 @@
-//! `answer_within`: who cannot be answered in time any more.
+//! Deadlines: who cannot be answered in time any more.
 //!
 //! A limit on the time in the queue that equals the time allowed for the answer serves everybody
 //! just too late, and goes on doing so after the overload. So an exchange is turned away as soon as
-//! now plus the service time (a quantile of what was measured) passes its deadline.
+//! now plus the service time passes its deadline. That time is a quantile of what was measured of
+//! its kind, or of the whole pool while too little is known of the kind.
 //!
 //! Were everybody turned away, nobody would be measured and the gate would stay shut for ever. So
 //! when not even an exchange that comes this instant could be answered in time, trials are let
 //! through into slots that would be empty otherwise, one at a time; when [`TRIALS`] in a row are in
 //! time, what was measured before is forgotten.
 
+use crate::id::Kind;
 use crate::stats::window::Window;
 use crate::time::{Duration, Instant};
 use crate::units::Ratio;
 
+use super::kind::Kinds;
 use super::view::Quantiles;
 
 /// Samples before anybody is turned away: with fewer, fewer than three lie beyond the 90 %
@@ -35,9 +38,23 @@ const TRIAL_INTERVAL: Duration = Duration::from_millis(500);
 pub(super) struct Answers {
     within: Option<Duration>,
     service: Window,
-    /// The service time to reckon with; none while too little is known, or nobody asks.
+    kinds: Kinds,
+    /// The service time of the pool to reckon with; none while too little is known.
     expected: Option<Duration>,
     trial: Trial,
+}
+
+/// When the answer to an exchange is of no use any more; the far future: never.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    /// By `answer_within`.
+    pub(super) promised: Instant,
+    /// By what the client said.
+    pub(super) deadline: Instant,
+}
+
+fn before(end: Instant, expected: Duration) -> Instant {
+    if end == Instant::FAR_FUTURE { end } else { end - expected }
 }
 
 #[derive(Debug)]
@@ -51,42 +68,62 @@ impl Answers {
     pub(super) fn new(within: Option<Duration>, quantile: Ratio) -> Self {
         let service = Window::new(SAMPLES_MAX, SAMPLE_AGE_MAX, quantile);
         let trial = Trial { running: false, next: Instant::ZERO, in_time: 0 };
-        Answers { within, service, expected: None, trial }
+        Answers { within, service, kinds: Kinds::new(quantile), expected: None, trial }
     }
 
-    /// An exchange took `time` to be answered.
-    pub(super) fn served(&mut self, time: Duration, now: Instant) {
+    /// An exchange of this kind took `time` to be answered.
+    pub(super) fn served(&mut self, kind: Kind, time: Duration, now: Instant) {
         self.service.push(time, now);
+        self.kinds.learn(kind, time, now);
         self.refresh(now);
     }
 
     /// Forget what is too old.
     pub(super) fn refresh(&mut self, now: Instant) {
         self.service.forget_old(now);
-        if self.within.is_some() {
-            let enough = self.service.len() >= SAMPLES_MIN;
-            self.expected = if enough { self.service.followed() } else { None };
+        let enough = self.service.len() >= SAMPLES_MIN;
+        self.expected = if enough { self.service.followed() } else { None };
+    }
+
+    /// Is enough known for anybody to be turned away?
+    pub(super) fn is_enough_known(&self) -> bool {
+        self.expected.is_some()
+    }
+
+    /// The time that an exchange of this kind takes, to reckon with; none while too little is
+    /// known.
+    pub(super) fn expected(&self, kind: Kind, now: Instant) -> Option<Duration> {
+        let of_pool = self.expected?;
+        Some(self.kinds.expected(kind, now).unwrap_or(of_pool))
+    }
+
+    /// The time that an exchange of this kind takes in the mean; zero while nothing is known.
+    pub(super) fn mean_of(&self, kind: Kind, now: Instant) -> Duration {
+        self.kinds.mean(kind, now).or(self.mean()).unwrap_or_default()
+    }
+
+    /// Until when an exchange whose request was whole at `received` should be answered.
+    pub(super) fn promised(&self, received: Instant) -> Instant {
+        self.within.map_or(Instant::FAR_FUTURE, |within| received + within)
+    }
+
+    /// The last moment at which an exchange of this kind can be given to a worker; the far future
+    /// where any moment will do. Before enough is known nobody is held to what we promised, only to
+    /// what the client said.
+    pub(super) fn latest_grant(&self, due: Due, kind: Kind, now: Instant) -> Instant {
+        if due.promised == Instant::FAR_FUTURE && due.deadline == Instant::FAR_FUTURE {
+            return Instant::FAR_FUTURE;
         }
-    }
-
-    /// The last moment at which an exchange whose request was whole at `received` can be given to a
-    /// worker; none: any moment will do.
-    pub(super) fn latest_grant(&self, received: Instant) -> Option<Instant> {
-        let (within, expected) = (self.within?, self.expected?);
-        Some(received + within - expected)
-    }
-
-    /// Would an exchange that is given to a worker at `now` be answered too late?
-    pub(super) fn is_late(&self, received: Instant, now: Instant) -> bool {
-        let (Some(within), Some(expected)) = (self.within, self.expected) else {
-            return false;
+        let end = match self.expected(kind, now) {
+            Some(expected) => return before(due.promised.min(due.deadline), expected),
+            None => due.deadline,
         };
-        now + expected > received + within
+        before(end, Duration::ZERO)
     }
 
-    /// Is it time to let one through that would be turned away?
-    pub(super) fn is_trial_due(&self, now: Instant) -> bool {
-        let (Some(within), Some(expected)) = (self.within, self.expected) else {
+    /// Is it time to let one of this kind through that would be turned away?
+    pub(super) fn is_trial_due(&self, kind: Kind, now: Instant) -> bool {
+        let (Some(within), Some(expected)) = (self.within, self.expected(kind, now)) else {
             return false;
         };
         expected > within && !self.trial.running && now >= self.trial.next
@@ -97,8 +134,8 @@ impl Answers {
         self.trial.running = true;
     }
 
-    /// A trial ended, after `time` if it was answered.
-    pub(super) fn end_trial(&mut self, time: Option<Duration>, now: Instant) {
+    /// A trial of this kind ended, after `time` if it was answered.
+    pub(super) fn end_trial(&mut self, kind: Kind, time: Option<Duration>, now: Instant) {
         self.trial.running = false;
         let in_time = time.is_some_and(|time| self.within.is_none_or(|within| time <= within));
         if !in_time {
@@ -110,6 +147,7 @@ impl Answers {
         if self.trial.in_time >= TRIALS {
             self.trial.in_time = 0;
             self.service.clear();
+            self.kinds.forget(kind);
             self.refresh(now);
         }
     }
@@ -129,6 +167,8 @@ impl Answers {
 mod tests {
     use super::*;
 
+    const KIND: Kind = Kind(7);
+
     const fn millis(millis: u64) -> Duration {
         Duration::from_millis(millis)
     }
@@ -136,50 +176,63 @@ mod tests {
     fn answers(within: u64, samples: u32, service: u64) -> Answers {
         let mut answers = Answers::new(Some(millis(within)), Ratio::from_percent(90));
         for _ in 0..samples {
-            answers.served(millis(service), Instant::ZERO);
+            answers.served(KIND, millis(service), Instant::ZERO);
         }
         answers
     }
 
-    #[test]
-    fn nobody_is_late_before_enough_is_known() {
-        let now = Instant::from_millis(1000);
-        assert!(!answers(100, SAMPLES_MIN - 1, 50).is_late(Instant::ZERO, now));
-        assert!(answers(100, SAMPLES_MIN, 50).is_late(Instant::ZERO, now));
+    /// The last moment at which an exchange that was whole at the beginning can be granted.
+    fn latest(answers: &Answers, kind: Kind, deadline: Option<u64>, now: Instant) -> Instant {
+        let deadline = deadline.map_or(Instant::FAR_FUTURE, Instant::from_millis);
+        let due = Due { promised: answers.promised(Instant::ZERO), deadline };
+        answers.latest_grant(due, kind, now)
     }
 
     #[test]
-    fn late_begins_right_after_the_latest_grant() {
-        let answers = answers(200, SAMPLES_MIN, 50);
-        let latest = answers.latest_grant(Instant::ZERO).expect("enough is known");
-        assert!(latest <= Instant::from_millis(150) && latest >= Instant::from_millis(148));
-        assert!(!answers.is_late(Instant::ZERO, latest));
-        assert!(answers.is_late(Instant::ZERO, latest + Duration::from_nanos(1)));
+    fn nobody_is_late_before_enough_is_known_but_by_its_own_word() {
+        let now = Instant::from_millis(1000);
+        let few = answers(100, SAMPLES_MIN - 1, 50);
+        assert_eq!(latest(&few, KIND, None, now), Instant::FAR_FUTURE);
+        assert_eq!(latest(&few, KIND, Some(70), now), Instant::from_millis(70));
+        assert!(latest(&answers(100, SAMPLES_MIN, 50), KIND, None, now) < now);
+    }
+
+    #[test]
+    fn the_earlier_of_promise_and_word_counts_less_what_the_kind_takes() {
+        let mut answers = answers(200, SAMPLES_MIN, 50);
+        (0..8).for_each(|_| answers.served(Kind(8), millis(10), Instant::ZERO));
+        let latest = |kind, deadline| latest(&answers, kind, deadline, Instant::ZERO);
+        assert_eq!(latest(KIND, None), Instant::from_millis(150));
+        assert_eq!(latest(KIND, Some(180)), Instant::from_millis(130));
+        assert_eq!(latest(KIND, Some(500)), Instant::from_millis(150));
+        assert_eq!(latest(Kind(8), None), Instant::from_millis(190));
+        let unknown = latest(Kind(9), None);
+        assert!(unknown <= Instant::from_millis(150) && unknown >= Instant::from_millis(148));
     }
 
     #[test]
     fn samples_of_a_minute_ago_are_not_believed() {
         let mut answers = answers(100, SAMPLES_MIN, 500);
-        assert!(answers.is_late(Instant::ZERO, Instant::ZERO));
+        assert!(answers.is_enough_known());
         answers.refresh(Instant::ZERO + SAMPLE_AGE_MAX + millis(1));
-        assert!(!answers.is_late(Instant::ZERO, Instant::ZERO));
+        assert!(!answers.is_enough_known());
     }
 
     #[test]
     fn trials_run_one_at_a_time_and_open_the_gate_again() {
         let now = Instant::from_millis(1000);
         let mut answers = answers(100, SAMPLES_MIN, 500);
-        assert!(answers.is_trial_due(now));
+        assert!(answers.is_trial_due(KIND, now));
         answers.start_trial();
-        assert!(!answers.is_trial_due(now));
-        answers.end_trial(Some(millis(500)), now);
-        assert!(!answers.is_trial_due(now), "a late one is not followed at once");
+        assert!(!answers.is_trial_due(KIND, now));
+        answers.end_trial(KIND, Some(millis(500)), now);
+        assert!(!answers.is_trial_due(KIND, now), "a late one is not followed at once");
         let later = now + TRIAL_INTERVAL;
         for _ in 0..TRIALS {
-            assert!(answers.is_trial_due(later) && answers.is_late(later, later));
+            assert!(answers.is_trial_due(KIND, later));
             answers.start_trial();
-            answers.end_trial(Some(millis(20)), later);
+            answers.end_trial(KIND, Some(millis(20)), later);
         }
-        assert!(!answers.is_late(later, later) && !answers.is_trial_due(later));
+        assert!(!answers.is_enough_known() && !answers.is_trial_due(KIND, later));
     }
 }

@@ -6,6 +6,7 @@
 //! shard.
 
 use crate::id::{ShardId, Ticket, WorkerId};
+use crate::time::Duration;
 
 use super::admit::Recipient;
 use super::queue::Place;
@@ -73,7 +74,8 @@ impl Gate {
             worker.reserved.remove(turn);
             worker.in_flight -= 1;
             let waiter = self.queue.remove(place);
-            self.grant(Recipient::from(&waiter), index, connection);
+            let to = Recipient::of_line(&waiter, Duration::ZERO);
+            self.grant(to, index, connection);
         }
         let worker = self.pool.worker(index);
         let needed = worker.reserved.len() as u32;

@@ -6,8 +6,9 @@
 //! ejection. An exchange without an answer keeps its slot: the worker may be busy with it still,
 //! and one more exchange would break the promise of one at a time.
 
-use crate::id::WorkerId;
+use crate::id::{Kind, WorkerId};
 use crate::pool::{OutReason, Report, Said, State, is_outlier, may_eject};
+use crate::time::Duration;
 
 use super::permits::Held;
 use super::{Fate, Fault, Gate, Outcome, Output, Returned};
@@ -22,11 +23,12 @@ impl Gate {
         let well = outcome == Outcome::Success && fault.is_none();
         let time = well.then(|| self.now.since(held.granted));
         if let Some(time) = time {
-            self.answers.served(time, self.now);
+            self.learn_time(held.kind, time);
         }
         if held.trial {
-            self.answers.end_trial(time, self.now);
+            self.answers.end_trial(held.kind, time, self.now);
         }
+        self.settle_charge(&held);
         let index = self.pool.find(held.worker).expect("a worker with a permit out is a member");
         let worker = self.pool.worker_mut(index);
         worker.permits -= 1;
@@ -41,6 +43,26 @@ impl Gate {
             self.give_back_stale(index, &held, connection);
         }
         self.after(index);
+    }
+
+    /// An exchange of this kind took `time`.
+    fn learn_time(&mut self, kind: Kind, time: Duration) {
+        let known = self.answers.is_enough_known();
+        self.answers.served(kind, time, self.now);
+        if !known && self.answers.is_enough_known() {
+            self.hold_to_deadlines();
+        }
+    }
+
+    /// What its tenant was charged was a guess; the time is known now.
+    fn settle_charge(&mut self, held: &Held) {
+        if held.charged.is_zero() {
+            return;
+        }
+        let took = self.now.since(held.granted);
+        let tenants = self.queue.lane_mut(held.class).tenants_mut();
+        tenants.refund(held.tenant, held.charged);
+        tenants.charge(held.tenant, took);
     }
 
     /// Bring everything up to date after something of the worker at `index` came back.

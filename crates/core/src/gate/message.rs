@@ -7,6 +7,7 @@ use crate::id::{ShardId, Ticket, WorkerId};
 use crate::pool::Report;
 use crate::time::{Duration, Instant};
 
+use super::class::Claim;
 use super::permit::Permit;
 
 /// Something happened that the gate has to know.
@@ -58,7 +59,7 @@ pub enum Input {
 }
 
 /// An exchange that asks for a permit.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The exchange. One that waits already is ignored.
     pub ticket: Ticket,
@@ -68,6 +69,8 @@ pub struct Arrival {
     pub since: Instant,
     /// When the last byte of its request came: `answer_within` counts from here.
     pub received: Instant,
+    /// What it says of itself.
+    pub claim: Claim,
     /// First try or another.
     pub attempt: Attempt,
 }
@@ -299,8 +302,14 @@ pub enum Reason {
     QueueFull,
     /// It waited for `queue_wait_max`.
     QueueTimeout,
-    /// It could not be answered within `answer_within` any more.
+    /// It could not be answered in time any more: within `answer_within`, or before the moment that
+    /// the client had said.
     DeadlineUnmeetable,
+    /// More comes than can be served, and others were more important, or waited less in vain.
+    Overload,
+    /// It waited, and gave its place in a full queue to one that is more important, or whose tenant
+    /// has fewer in it.
+    Displaced,
     /// The pool has no worker that could serve, and had one before.
     NoWorker,
     /// No worker of the pool became ready within `start_hold_max`.

@@ -12,14 +12,20 @@
 //!   it;
 //! - a worker never holds more exchanges than `slots`, nor sees more connections than
 //!   `connections_max`, over all shards;
-//! - who waits is served in the order of first asking, but for workers it has tried already;
+//! - nobody of a less important class gets a slot that one of a more important class who waits
+//!   may take, nor within a class before somebody who is to be served first;
+//! - nobody is given to a worker whose answer is expected after its deadline, but for trials;
 //! - every permit is out, or its slot is free, or its slot is known to be stuck.
 
 mod admit;
 mod answer;
 mod check;
+mod class;
 mod connect;
 mod health;
+mod kind;
+mod lane;
+mod line;
 mod member;
 mod message;
 mod permit;
@@ -28,14 +34,17 @@ mod probing;
 mod queue;
 mod retry;
 mod settings;
+mod shed;
+mod tenant;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod trace;
 mod view;
 
+pub use class::{Claim, Class, Cohort, Priority};
 pub use message::*;
 pub use permit::Permit;
-pub use settings::Settings;
+pub use settings::{Order, Settings, Shedding};
 pub use view::{Quantiles, View, WorkerView};
 
 use std::collections::VecDeque;
@@ -50,6 +59,7 @@ use answer::Answers;
 use permits::Permits;
 use queue::Queue;
 use retry::RetryBudget;
+use shed::Load;
 
 /// Grants whose time in the queue the view shows: its 99 % quantile rests on five of them.
 const WAITS_MAX: u16 = 512;
@@ -58,7 +68,7 @@ const WAIT_AGE_MAX: Duration = Duration::from_secs(60);
 
 /// The admission machine of one pool.
 ///
-/// Memory: some 30 KiB, and some 200 bytes for each worker and each exchange that waits. A decision
+/// Memory: some 80 KiB, and some 400 bytes for each worker and each exchange that waits. A decision
 /// that finds a free slot allocates nothing.
 #[derive(Debug)]
 pub struct Gate {
@@ -71,6 +81,7 @@ pub struct Gate {
     answers: Answers,
     waits: Window,
     retry_budget: RetryBudget,
+    load: Load,
     /// When the next probe is due.
     probe_at: Instant,
     /// Since when waiting is waiting for a slot, and not for the pool to start or to change over;
@@ -98,11 +109,12 @@ impl Gate {
         Gate {
             now,
             pool: Pool::new(settings.slots.count(), settings.connections_max.count()),
-            queue: Queue::new(),
+            queue: Queue::default(),
             permits: Permits::default(),
             answers: Answers::new(settings.answer_within, settings.answer_quantile),
             waits: Window::new(WAITS_MAX, WAIT_AGE_MAX, Ratio::from_percent(50)),
             retry_budget: RetryBudget::new(now),
+            load: Load::new(settings.shedding, settings.order),
             probe_at: Instant::FAR_FUTURE,
             served_since: None,
             none_up_since: Some(now),
@@ -154,14 +166,16 @@ impl Gate {
         self.queue.find(ticket).is_some_and(|place| self.queue.get(place).reserved.is_none())
     }
 
-    /// Why a first arrival would be turned away at once if it came now, and when asking again could
-    /// help: there is neither a free slot nor a place in the queue, or the gate drains. Lets the
-    /// shell turn a long body away early.
-    pub fn shut(&self) -> Option<(Reason, Option<Duration>)> {
+    /// Why a first arrival of this class would be turned away at once if it came now, and when
+    /// asking again could help: there is neither a free slot nor a place in the queue, nor anybody
+    /// less important in it, or the gate drains. Lets the shell turn a long body away early.
+    pub fn shut(&self, class: Class) -> Option<(Reason, Option<Duration>)> {
         let full = self.queue.bounded() >= self.settings.queue_len_max;
         let reason = match self.draining {
             true => Reason::Draining,
-            false if full && !self.pool.has_free() => Reason::QueueFull,
+            false if full && !self.pool.has_free() && !self.is_any_below(class) => {
+                Reason::QueueFull
+            }
             false => return None,
         };
         Some((reason, self.retry_after(reason)))

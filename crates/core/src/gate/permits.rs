@@ -4,9 +4,10 @@
 //! one gate, finding is one index, and nothing is allocated once the slab has grown to the most
 //! permits that were ever out together.
 
-use crate::id::{ShardId, WorkerId};
-use crate::time::Instant;
+use crate::id::{Kind, ShardId, Tenant, WorkerId};
+use crate::time::{Duration, Instant};
 
+use super::Class;
 use super::permit::Permit;
 
 /// What the gate remembers of a permit.
@@ -18,8 +19,31 @@ pub(super) struct Held {
     /// Where its connection is kept afterwards; none for a probe, whose connection never is.
     pub(super) shard: Option<ShardId>,
     pub(super) granted: Instant,
+    /// What it was granted for.
+    pub(super) kind: Kind,
+    /// The share of its tenant that it was charged to, and how much; zero where nobody waited.
+    pub(super) class: Class,
+    pub(super) tenant: Tenant,
+    pub(super) charged: Duration,
     /// It was let through only to learn whether the workers are faster again.
     pub(super) trial: bool,
+}
+
+impl Held {
+    /// What is remembered of the permit that a probe takes.
+    pub(super) fn for_probe(worker: WorkerId, incarnation: u32, granted: Instant) -> Held {
+        Held {
+            worker,
+            incarnation,
+            shard: None,
+            granted,
+            kind: Kind::default(),
+            class: Class::default(),
+            tenant: Tenant::default(),
+            charged: Duration::ZERO,
+            trial: false,
+        }
+    }
 }
 
 /// The permits that are out.
@@ -82,7 +106,7 @@ mod tests {
 
     fn held(worker: u32) -> Held {
         let granted = Instant::ZERO;
-        Held { worker: WorkerId(worker), incarnation: 0, shard: None, granted, trial: false }
+        Held::for_probe(WorkerId(worker), 0, granted)
     }
 
     #[test]

@@ -198,7 +198,7 @@ impl Gate {
         let incarnation = asked.incarnation;
         self.pool.refresh(index);
         let granted = self.now;
-        self.permits.grant(Held { worker, incarnation, shard: None, granted, trial: false })
+        self.permits.grant(Held::for_probe(worker, incarnation, granted))
     }
 
     fn send_probe(&mut self, index: usize, probe: Probe) {

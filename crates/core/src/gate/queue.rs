@@ -1,103 +1,77 @@
 //! The bounded line of exchanges that wait for a permit.
 //!
-//! First come, first served, by the moment at which each first asked the gate. Served order, order
-//! of wait limits and order of deadlines are three lists through one slab: arrivals come nearly
-//! sorted in all three, so adding is a step or two from one end, and removing is a step whatever
-//! the length. Other orders and classes belong here, behind the same verbs.
+//! One lane for each class, and for all of them the orders of wait limits and of latest grants.
+//! Adding and removing cost a few steps in small trees whatever the length, also when a client says
+//! deadlines that come in no order.
 //!
 //! Absent: any decision. The queue does not know workers, limits or the time.
 //!
-//! Invariants: each list holds every waiting exchange once, sorted by its key; equals in the order
-//! in which they came, but one that comes back before them, for it was served before them;
-//! `bounded` counts those that count against `queue_len_max`.
+//! Invariants: who has a reserved slot is in no lane, everybody else in the lane of its class; all
+//! are in both orders of time; `bounded` counts those that count against `queue_len_max`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::id::{ShardId, Ticket, WorkerId};
-use crate::time::Instant;
+use crate::id::{Kind, ShardId, Tenant, Ticket, WorkerId};
+use crate::time::{Duration, Instant};
 
-use super::Tried;
+use super::answer::Due;
+use super::lane::Lane;
+use super::{Class, Tried};
 
 /// An exchange that waits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiter {
     pub(super) ticket: Ticket,
     pub(super) shard: ShardId,
-    /// Its place in line: when it first asked.
+    pub(super) class: Class,
+    pub(super) tenant: Tenant,
+    pub(super) kind: Kind,
+    /// When it first asked.
     pub(super) since: Instant,
     /// From when its wait limit counts.
     pub(super) waits_from: Instant,
-    /// From when its deadline counts; the far future for one that has none.
-    pub(super) received: Instant,
+    /// When its answer is of no use any more.
+    pub(super) due: Due,
+    /// The last moment at which it can be granted, by what was known when it was last looked at.
+    pub(super) latest: Instant,
+    /// What it is expected to take of a worker, by what was known when it came.
+    pub(super) expected: Duration,
     /// When it entered the line this time.
     pub(super) queued: Instant,
     pub(super) tried: Tried,
-    /// It comes back: near the head of the line, and outside its bound.
-    pub(super) retry: bool,
     pub(super) trial: bool,
     /// It has a slot of this worker, and waits only for a connection there to be closed.
     pub(super) reserved: Option<WorkerId>,
-    /// It counts against `queue_len_max`.
+    /// It counts against `queue_len_max`: it never had a slot.
     pub(super) bounded: bool,
+    /// Tells equals apart; set by the queue.
+    pub(super) number: u64,
 }
 
 /// Where a waiting exchange is; valid until it leaves.
 pub(super) type Place = u32;
 
-const NONE: Place = u32::MAX;
-
-/// The orders in which the line is kept.
-#[derive(Clone, Copy)]
-enum Order {
-    Served,
-    WaitLimit,
-    Deadline,
-}
-
-const ORDERS: [Order; 3] = [Order::Served, Order::WaitLimit, Order::Deadline];
-
-#[derive(Clone, Copy, Debug)]
-struct List {
-    head: Place,
-    tail: Place,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Link {
-    before: Place,
-    after: Place,
-}
-
-#[derive(Debug)]
-struct Node {
-    waiter: Waiter,
-    links: [Link; 3],
-}
-
 /// The line.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Queue {
-    nodes: Vec<Node>,
+    waiters: Vec<Waiter>,
     free: Vec<Place>,
-    lists: [List; 3],
     places: BTreeMap<Ticket, Place>,
+    lanes: [Lane; Class::COUNT],
+    by_wait_limit: BTreeSet<(Instant, Place)>,
+    by_latest: BTreeSet<(Instant, Place)>,
     bounded: u32,
+    numbers: u64,
 }
 
 impl Queue {
-    pub(super) fn new() -> Self {
-        let empty = List { head: NONE, tail: NONE };
-        let (nodes, free) = (Vec::new(), Vec::new());
-        Queue { nodes, free, lists: [empty; 3], places: BTreeMap::new(), bounded: 0 }
-    }
-
     /// How many wait.
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.lists[0].head == NONE
+        self.places.is_empty()
     }
 
     /// How many count against `queue_len_max`.
@@ -107,32 +81,34 @@ impl Queue {
 
     /// Let an exchange wait. Its ticket must not be waiting already.
     pub(super) fn push(&mut self, waiter: Waiter) -> Place {
-        let unlinked = Link { before: NONE, after: NONE };
-        let node = Node { waiter, links: [unlinked; 3] };
+        let waiter = Waiter { number: self.numbers, ..waiter };
+        self.numbers += 1;
         let place = match self.free.pop() {
             Some(place) => {
-                self.nodes[place as usize] = node;
+                self.waiters[place as usize] = waiter;
                 place
             }
             None => {
-                self.nodes.push(node);
-                self.nodes.len() as Place - 1
+                self.waiters.push(waiter);
+                self.waiters.len() as Place - 1
             }
         };
         self.places.insert(waiter.ticket, place);
         self.bounded += u32::from(waiter.bounded);
-        for order in ORDERS {
-            self.link(order, place);
-        }
+        self.by_wait_limit.insert((waiter.waits_from, place));
+        self.by_latest.insert((waiter.latest, place));
+        self.lane_mut(waiter.class).insert(&waiter, place);
         place
     }
 
     /// An exchange waits no more.
     pub(super) fn remove(&mut self, place: Place) -> Waiter {
-        for order in ORDERS {
-            self.unlink(order, place);
+        let waiter = self.waiters[place as usize];
+        if waiter.reserved.is_none() {
+            self.lane_mut(waiter.class).remove(&waiter, place);
         }
-        let waiter = self.nodes[place as usize].waiter;
+        self.by_wait_limit.remove(&(waiter.waits_from, place));
+        self.by_latest.remove(&(waiter.latest, place));
         self.places.remove(&waiter.ticket);
         self.bounded -= u32::from(waiter.bounded);
         self.free.push(place);
@@ -145,130 +121,85 @@ impl Queue {
     }
 
     pub(super) fn get(&self, place: Place) -> &Waiter {
-        &self.nodes[place as usize].waiter
+        &self.waiters[place as usize]
     }
 
     /// It has a slot of `worker`: from here on it is outside the bound.
     pub(super) fn reserve(&mut self, place: Place, worker: WorkerId) {
-        let waiter = &mut self.nodes[place as usize].waiter;
+        let waiter = self.waiters[place as usize];
+        self.lane_mut(waiter.class).remove(&waiter, place);
         self.bounded -= u32::from(waiter.bounded);
-        waiter.bounded = false;
-        waiter.reserved = Some(worker);
+        let waiter = &mut self.waiters[place as usize];
+        (waiter.bounded, waiter.reserved) = (false, Some(worker));
     }
 
-    /// The slot it had is lost: it waits like the others, at its place.
+    /// The slot it had is lost: it waits like those who come back.
     pub(super) fn unreserve(&mut self, place: Place) {
-        self.nodes[place as usize].waiter.reserved = None;
+        self.waiters[place as usize].reserved = None;
+        let waiter = self.waiters[place as usize];
+        self.lane_mut(waiter.class).insert(&waiter, place);
     }
 
-    /// Who is to be served first.
-    pub(super) fn first(&self) -> Option<Place> {
-        some(self.lists[Order::Served as usize].head)
+    /// It can be granted until `latest`.
+    pub(super) fn set_latest(&mut self, place: Place, latest: Instant) {
+        let waiter = &mut self.waiters[place as usize];
+        self.by_latest.remove(&(waiter.latest, place));
+        waiter.latest = latest;
+        self.by_latest.insert((latest, place));
     }
 
-    /// Who is to be served after `place`.
-    pub(super) fn next(&self, place: Place) -> Option<Place> {
-        some(self.nodes[place as usize].links[Order::Served as usize].after)
+    pub(super) fn lane(&self, class: Class) -> &Lane {
+        &self.lanes[usize::from(class.number())]
+    }
+
+    pub(super) fn lane_mut(&mut self, class: Class) -> &mut Lane {
+        &mut self.lanes[usize::from(class.number())]
     }
 
     /// Whose wait limit comes first.
     pub(super) fn first_by_wait_limit(&self) -> Option<Place> {
-        some(self.lists[Order::WaitLimit as usize].head)
+        self.by_wait_limit.first().map(|(_, place)| *place)
     }
 
-    /// Whose deadline comes first.
-    pub(super) fn first_by_deadline(&self) -> Option<Place> {
-        some(self.lists[Order::Deadline as usize].head)
+    /// Whose latest grant comes first.
+    pub(super) fn first_by_latest(&self) -> Option<Place> {
+        self.by_latest.first().map(|(_, place)| *place)
     }
 
-    fn key(&self, order: Order, place: Place) -> Instant {
-        let waiter = self.get(place);
-        match order {
-            Order::Served => waiter.since,
-            Order::WaitLimit => waiter.waits_from,
-            Order::Deadline => waiter.received,
-        }
+    /// Anybody who waits.
+    pub(super) fn any(&self) -> Option<Place> {
+        self.first_by_wait_limit()
     }
 
-    fn link(&mut self, order: Order, place: Place) {
-        let before = self.predecessor(order, place);
-        let list = &mut self.lists[order as usize];
-        let after = match before {
-            NONE => std::mem::replace(&mut list.head, place),
-            before => {
-                let link = &mut self.nodes[before as usize].links[order as usize];
-                std::mem::replace(&mut link.after, place)
-            }
-        };
-        match after {
-            NONE => list.tail = place,
-            after => self.nodes[after as usize].links[order as usize].before = place,
-        }
-        self.nodes[place as usize].links[order as usize] = Link { before, after };
+    /// The places of all who wait, oldest wait limit first.
+    pub(super) fn places(&self) -> Vec<Place> {
+        self.by_wait_limit.iter().map(|(_, place)| *place).collect()
     }
 
-    /// After whom `place` belongs. A retry is older than most, so its place is sought from the
-    /// head.
-    fn predecessor(&self, order: Order, place: Place) -> Place {
-        let key = self.key(order, place);
-        let list = self.lists[order as usize];
-        let mut before = list.tail;
-        if self.get(place).retry && before != NONE && self.key(order, before) >= key {
-            before = NONE;
-            let mut at = list.head;
-            while self.key(order, at) < key {
-                before = at;
-                at = self.nodes[at as usize].links[order as usize].after;
-            }
-            return before;
-        }
-        while before != NONE && self.key(order, before) > key {
-            before = self.nodes[before as usize].links[order as usize].before;
-        }
-        before
-    }
-
-    fn unlink(&mut self, order: Order, place: Place) {
-        let Link { before, after } = self.nodes[place as usize].links[order as usize];
-        match before {
-            NONE => self.lists[order as usize].head = after,
-            before => self.nodes[before as usize].links[order as usize].after = after,
-        }
-        match after {
-            NONE => self.lists[order as usize].tail = before,
-            after => self.nodes[after as usize].links[order as usize].before = before,
-        }
-    }
-
-    /// Those who wait, in the order in which they are to be served.
+    /// Those who wait, those with a reserved slot too.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Waiter> {
-        self.places_by(Order::Served).map(|place| self.get(place))
+        self.by_wait_limit.iter().map(|(_, place)| self.get(*place))
     }
 
-    fn places_by(&self, order: Order) -> impl Iterator<Item = Place> {
-        let after =
-            move |place: &Place| some(self.nodes[*place as usize].links[order as usize].after);
-        std::iter::successors(some(self.lists[order as usize].head), after)
-    }
-
-    /// Full sweep over the lists.
+    /// Full sweep over the orders.
     pub(super) fn check_invariants(&self) {
-        for order in ORDERS {
-            let places: Vec<_> = self.places_by(order).collect();
-            assert_eq!(places.len(), self.len(), "every list holds everyone");
-            assert_eq!(places.last().copied(), some(self.lists[order as usize].tail));
-            assert!(places.is_sorted_by_key(|place| self.key(order, *place)), "lists are sorted");
-        }
+        assert_eq!(self.by_wait_limit.len(), self.len(), "everybody has a wait limit");
+        assert_eq!(self.by_latest.len(), self.len(), "everybody has a latest grant");
         let bounded = self.iter().filter(|waiter| waiter.bounded).count();
         assert_eq!(self.bounded as usize, bounded, "those within the bound are counted");
         for (ticket, place) in &self.places {
-            assert_eq!(self.get(*place).ticket, *ticket, "tickets lead to their places");
+            let waiter = self.get(*place);
+            assert_eq!(waiter.ticket, *ticket, "tickets lead to their places");
+            assert!(self.by_wait_limit.contains(&(waiter.waits_from, *place)));
+            assert!(self.by_latest.contains(&(waiter.latest, *place)));
+        }
+        for class in Class::ALL {
+            let of_class = |waiter: &&Waiter| waiter.class == class && waiter.reserved.is_none();
+            let waiting = self.iter().filter(of_class).count();
+            assert_eq!(self.lane(class).iter().count(), waiting, "the lane of {class:?}");
+            self.lane(class).check_invariants();
         }
     }
-}
-
-fn some(place: Place) -> Option<Place> {
-    (place != NONE).then_some(place)
 }
 
 #[cfg(test)]
@@ -277,62 +208,93 @@ mod tests {
 
     use super::*;
 
-    fn waiter(ticket: u64, since: u64, retry: bool) -> Waiter {
+    const QUANTUM: Duration = Duration::from_millis(10);
+
+    fn waiter(ticket: u64, since: u64, bounded: bool) -> Waiter {
         Waiter {
             ticket: Ticket(ticket),
             shard: ShardId(0),
+            class: Class::ALL[ticket as usize % 2],
+            tenant: Tenant(ticket % 3),
+            kind: Kind(0),
             since: Instant::from_millis(since),
             waits_from: Instant::from_millis(since + ticket % 3),
-            received: Instant::from_millis(since.saturating_sub(ticket % 5)),
+            due: Due { promised: Instant::FAR_FUTURE, deadline: Instant::FAR_FUTURE },
+            latest: Instant::from_millis(since.saturating_sub(ticket % 5)),
+            expected: Duration::from_millis(ticket % 7),
             queued: Instant::ZERO,
             tried: Tried::default(),
-            retry,
             trial: false,
             reserved: None,
-            bounded: !retry,
+            bounded,
+            number: 0,
         }
     }
 
-    fn tickets(queue: &Queue) -> Vec<u64> {
-        queue.iter().map(|waiter| waiter.ticket.0).collect()
+    fn of_one_lane(ticket: u64, since: u64, expected: u64) -> Waiter {
+        let expected = Duration::from_millis(expected);
+        Waiter { class: Class::Normal, tenant: Tenant(0), expected, ..waiter(ticket, since, true) }
+    }
+
+    fn order(waiters: &[Waiter], youngest_first: bool) -> Vec<u64> {
+        let mut queue = Queue::default();
+        for waiter in waiters {
+            queue.push(*waiter);
+        }
+        let mut served = Vec::new();
+        while let Some(next) = queue.lane_mut(Class::Normal).next(youngest_first, QUANTUM) {
+            served.push(queue.remove(next).ticket.0);
+        }
+        served
     }
 
     #[test]
-    fn a_retry_comes_back_at_its_age() {
-        let mut queue = Queue::new();
-        for (ticket, since, retry) in
-            [(1, 10, false), (2, 20, false), (3, 30, false), (4, 20, true)]
-        {
-            queue.push(waiter(ticket, since, retry));
-        }
-        assert_eq!((tickets(&queue), queue.bounded()), (vec![1, 4, 2, 3], 3));
-        queue.push(waiter(5, 5, true));
-        queue.push(waiter(6, 40, true));
-        assert_eq!(tickets(&queue), [5, 1, 4, 2, 3, 6]);
-        queue.check_invariants();
+    fn short_ones_pass_long_ones_for_a_while() {
+        let waiters = [(1, 0, 200), (2, 50, 10), (3, 100, 10), (4, 120, 10)]
+            .map(|(ticket, since, expected)| of_one_lane(ticket, since, expected));
+        assert_eq!(order(&waiters, false), [2, 1, 3, 4]);
+        assert_eq!(order(&waiters, true), [4, 3, 2, 1]);
+    }
+
+    #[test]
+    fn equals_are_served_as_they_came() {
+        let waiters = [5, 3, 9].map(|ticket| of_one_lane(ticket, 10, 7));
+        assert_eq!(order(&waiters, false), [5, 3, 9]);
+        assert_eq!(order(&waiters, true), [9, 3, 5]);
     }
 
     #[test]
     fn whoever_has_a_slot_is_outside_the_bound_for_good() {
-        let mut queue = Queue::new();
-        let place = queue.push(waiter(1, 1, false));
+        let mut queue = Queue::default();
+        let place = queue.push(waiter(1, 1, true));
         queue.reserve(place, WorkerId(0));
+        queue.check_invariants();
         queue.unreserve(place);
         assert_eq!((queue.bounded(), queue.len()), (0, 1));
+        assert_eq!(queue.lane(Class::Normal).returned().count(), 1);
         queue.check_invariants();
     }
 
     proptest! {
         #[test]
-        fn the_line_is_sorted_whatever_comes_and_goes(
-            steps in prop::collection::vec((0u64..40, any::<bool>(), 0u64..50), 1..200),
+        fn the_books_are_right_whatever_comes_and_goes(
+            steps in prop::collection::vec((0u64..40, any::<bool>(), 0u64..50, 0u8..4), 1..200),
         ) {
-            let mut queue = Queue::new();
-            for (since, retry, ticket) in steps {
+            let mut queue = Queue::default();
+            for (since, bounded, ticket, what) in steps {
                 match queue.find(Ticket(ticket)) {
+                    Some(place) if what == 0 && queue.get(place).reserved.is_none() => {
+                        queue.reserve(place, WorkerId(0));
+                    }
+                    Some(place) if what == 1 && queue.get(place).reserved.is_some() => {
+                        queue.unreserve(place);
+                    }
+                    Some(place) if what == 2 => {
+                        queue.set_latest(place, Instant::from_millis(since));
+                    }
                     Some(place) => assert_eq!(queue.remove(place).ticket, Ticket(ticket)),
                     None => {
-                        queue.push(waiter(ticket, since, retry));
+                        queue.push(waiter(ticket, since, bounded));
                     }
                 }
                 queue.check_invariants();

@@ -7,6 +7,37 @@
 use crate::time::Duration;
 use crate::units::{Ratio, Slots};
 
+/// In which order those who wait are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// By age alone, whatever the class.
+    Fifo,
+    /// By youth alone, whatever the class.
+    Lifo,
+    /// By class, then by age.
+    Priority,
+    /// By class, then by age; by youth while the line stands and many must go without. The default.
+    Adaptive,
+}
+
+impl Order {
+    /// Do more important classes come first?
+    pub(crate) const fn is_by_class(self) -> bool {
+        matches!(self, Order::Priority | Order::Adaptive)
+    }
+}
+
+/// How exchanges are turned away early when not everybody can be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shedding {
+    /// A share of the arrivals, the least important first, and a shorter line. The default.
+    Ratio,
+    /// Those who waited for too long, while the line stands.
+    Codel,
+    /// Not: only limits and deadlines shed.
+    Off,
+}
+
 /// Settings of one pool's gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -22,6 +53,10 @@ pub struct Settings {
     pub answer_within: Option<Duration>,
     /// The quantile of the measured service times that `answer_within` reckons with. Default 90 %.
     pub answer_quantile: Ratio,
+    /// In which order those who wait are served. Default adaptive.
+    pub order: Order,
+    /// How exchanges are turned away early. Default by ratio.
+    pub shedding: Shedding,
     /// Takes the place of `queue_wait_max` until the first worker was ever ready. Default 60 s.
     pub start_hold_max: Duration,
     /// Tries after the first that one exchange may have once bytes were sent. Default 2.

@@ -9,7 +9,7 @@ use crate::stats::window::Window;
 use crate::time::{Duration, Instant};
 use crate::units::Ratio;
 
-use super::Gate;
+use super::{Class, Gate};
 
 /// A picture of one gate at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +18,12 @@ pub struct View {
     pub queue_len: u32,
     /// The most that may.
     pub queue_len_max: u32,
+    /// Those who wait, by class.
+    pub waiting: [u32; Class::COUNT],
+    /// The share of the arrivals that is too much, by which the least important are shed.
+    pub shed_ratio: Ratio,
+    /// Are the youngest served first?
+    pub youngest_first: bool,
     /// Permits that are out now, stuck slots included.
     pub in_flight: u32,
     /// Slots of all workers that are up.
@@ -97,8 +103,11 @@ impl Gate {
         View {
             queue_len: self.queue.len() as u32,
             queue_len_max: self.settings.queue_len_max,
+            waiting: self.waiting(),
+            shed_ratio: self.load.ratio(),
+            youngest_first: self.load.is_youngest_first(Class::Bulk),
             in_flight: self.permits.len() as u32 + stuck,
-            slots: self.pool.slots_up(),
+            slots: self.slots(),
             wait: Quantiles::of(&self.waits),
             service: self.answers.quantiles(),
             arrivals: self.totals.arrivals,
@@ -107,6 +116,14 @@ impl Gate {
             probes: self.totals.probes,
             workers: (0..self.pool.workers().len()).map(|index| self.worker_view(index)).collect(),
         }
+    }
+
+    fn waiting(&self) -> [u32; Class::COUNT] {
+        let mut waiting = [0; Class::COUNT];
+        for waiter in self.queue.iter() {
+            waiting[usize::from(waiter.class.number())] += 1;
+        }
+        waiting
     }
 }
 

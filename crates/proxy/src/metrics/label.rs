@@ -1,14 +1,16 @@
 //! The closed sets of words by which the proxy counts, logs and tells why.
 //!
 //! The same words are label values in the metrics, fields of the access record and keys of the
-//! status page, so they are written once, here and in the two files below. Absent: status codes and
-//! headers (`reply.rs`).
+//! status page, so they are written once, here and in the three files below. Absent: status codes
+//! and headers (`reply.rs`).
 //!
 //! Invariant: the members of a set stand in its `ALL` in the order of their declaration.
 
+mod class;
 mod connection;
 mod reason;
 
+pub use class::ClassLabel;
 pub use connection::{AgentOutcome, CloseReason, ConnectKind, IdleEnd, PauseReason};
 pub use reason::{FailReason, RefuseReason, ShedReason};
 
@@ -198,6 +200,7 @@ mod tests {
     fn members_stand_where_their_index_says() {
         check::<Stage>();
         check::<StatusClass>();
+        check::<ClassLabel>();
         check::<ShedReason>();
         check::<RefuseReason>();
         check::<FailReason>();

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use spillgate_core::gate::{View, WorkerView};
+use spillgate_core::gate::{Class, View, WorkerView};
 use spillgate_core::pool::State;
 use spillgate_core::units::ByteSize;
 use spillgate_runtime::metrics::{
@@ -96,6 +96,9 @@ fn exchanges(reading: &Reading<'_>) -> Vec<Family> {
         reading.by_pool(&table::ARRIVALS, |cells| cells.arrivals.value()),
         reading.by_pool(&table::IN_PROGRESS, PoolMetrics::in_progress),
         reading.by_pool(&table::LATE, |cells| cells.late.value()),
+        reading.by_member(&table::CLASS_SUCCESSES, |cells| &cells.class_successes),
+        reading.by_member(&table::CLASS_SHED, |cells| &cells.class_shed),
+        reading.by_member(&table::CLASS_ARRIVALS, |cells| &cells.class_arrivals),
         reading.durations(),
         reading.stages(),
         reading.by_member(&table::RETRIES, |cells| &cells.retries),
@@ -109,6 +112,8 @@ fn gates(reading: &Reading<'_>) -> Vec<Family> {
     vec![
         reading.by_gate(&table::QUEUE_LEN, |view| view.queue_len.into()),
         reading.by_gate(&table::QUEUE_LEN_MAX, |view| view.queue_len_max.into()),
+        reading.queues_by_class(),
+        reading.shed_ratios(),
         reading.by_gate(&table::SLOTS, |view| view.slots.into()),
         reading.by_gate(&table::SLOTS_TAKEN, |view| view.in_flight.into()),
     ]
@@ -224,6 +229,25 @@ impl Reading<'_> {
         let samples =
             self.pools.iter().map(|pool| whole([pool.name.as_str()], of(&pool.view))).collect();
         Family { described, samples }
+    }
+
+    fn queues_by_class(&self) -> Family {
+        let one = |pool: &PoolReading, class: Class| {
+            let waiting = pool.view.waiting[usize::from(class.number())];
+            whole([pool.name.as_str(), class.name()], waiting.into())
+        };
+        let samples =
+            self.pools.iter().flat_map(|pool| Class::ALL.map(|class| one(pool, class))).collect();
+        Family { described: &table::QUEUE_CLASS_LEN, samples }
+    }
+
+    fn shed_ratios(&self) -> Family {
+        let one = |pool: &PoolReading| {
+            let value = Value::Real(f64::from(pool.view.shed_ratio.as_ppm()) / 1e6);
+            Sample { labels: vec![pool.name.clone()], value }
+        };
+        let samples = self.pools.iter().map(one).collect();
+        Family { described: &table::SHED_RATIO, samples }
     }
 
     fn by_worker(&self, described: &'static Described, of: fn(&WorkerView) -> u64) -> Family {

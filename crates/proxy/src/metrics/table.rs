@@ -6,8 +6,8 @@
 use spillgate_runtime::metrics::{Described, Kind, Label, Unit, Values, names};
 
 use super::label::{
-    AgentOutcome, CloseReason, ConnectKind, FailReason, IdleEnd, PauseReason, RefuseReason,
-    RelayReason, RetryKind, ShedReason, Stage, StatusClass,
+    AgentOutcome, ClassLabel, CloseReason, ConnectKind, FailReason, IdleEnd, PauseReason,
+    RefuseReason, RelayReason, RetryKind, ShedReason, Stage, StatusClass,
 };
 
 /// Every metric of the proxy, in the order of the manual.
@@ -20,6 +20,9 @@ pub static ALL: &[&Described] = &[
     &ABANDONED,
     &IN_PROGRESS,
     &LATE,
+    &CLASS_ARRIVALS,
+    &CLASS_SUCCESSES,
+    &CLASS_SHED,
     &EXCHANGE_DURATION,
     &STAGE_DURATION,
     &RETRIES,
@@ -28,6 +31,8 @@ pub static ALL: &[&Described] = &[
     &RESPONSE_BODY_BYTES,
     &QUEUE_LEN,
     &QUEUE_LEN_MAX,
+    &QUEUE_CLASS_LEN,
+    &SHED_RATIO,
     &SLOTS,
     &SLOTS_TAKEN,
     &SLOTS_STUCK,
@@ -135,6 +140,21 @@ pub(super) static LATE: Described = counter(
     &[POOL],
     "Successes that ended later than answer_within after the last request byte",
 );
+pub(super) static CLASS_ARRIVALS: Described = counter(
+    "spillgate_class_arrivals_total",
+    &[POOL, closed("class", names::<ClassLabel>)],
+    "Exchanges that came to the pool, by class",
+);
+pub(super) static CLASS_SUCCESSES: Described = counter(
+    "spillgate_class_successes_total",
+    &[POOL, closed("class", names::<ClassLabel>)],
+    "Exchanges answered by a worker, by class",
+);
+pub(super) static CLASS_SHED: Described = counter(
+    "spillgate_class_shed_total",
+    &[POOL, closed("class", names::<ClassLabel>)],
+    "Exchanges turned away because of load, by class",
+);
 pub(super) static EXCHANGE_DURATION: Described = histogram(
     "spillgate_exchange_duration_seconds",
     &[POOL],
@@ -169,6 +189,16 @@ pub(super) static QUEUE_LEN: Described =
     gauge("spillgate_queue_len", &[POOL], "Exchanges that wait for a permit");
 pub(super) static QUEUE_LEN_MAX: Described =
     gauge("spillgate_queue_len_max", &[POOL], "Exchanges that may wait for a permit");
+pub(super) static QUEUE_CLASS_LEN: Described = gauge(
+    "spillgate_queue_class_len",
+    &[POOL, closed("class", names::<ClassLabel>)],
+    "Exchanges that wait for a permit, by class",
+);
+pub(super) static SHED_RATIO: Described = gauge(
+    "spillgate_shed_ratio",
+    &[POOL],
+    "Share of the arrivals that is too much, 0 to 1; the least important are shed by it",
+);
 pub(super) static SLOTS: Described =
     gauge("spillgate_slots", &[POOL], "Slots of all workers that get exchanges");
 pub(super) static SLOTS_TAKEN: Described =

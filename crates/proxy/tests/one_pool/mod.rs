@@ -11,7 +11,7 @@ use spillgate_proxy::metrics::{ShardMetrics, Sizes};
 use spillgate_proxy::pool::{Mailboxes, Pool};
 use spillgate_proxy::route::Router;
 use spillgate_proxy::settings::{
-    Destination, PathMatch, PoolSettings, RouteSettings, Settings, Workers,
+    ClaimSettings, Destination, PathMatch, PoolSettings, RouteSettings, Settings, Workers,
 };
 use spillgate_proxy::shard::{Parts, Shard};
 use spillgate_runtime::buffer::{Storage, StorageSettings};
@@ -29,6 +29,8 @@ pub(crate) fn settings(endpoint: &Endpoint) -> Settings {
         queue_wait_max: second * 5,
         answer_within: None,
         answer_quantile: Ratio::from_percent(90),
+        order: gate::Order::Adaptive,
+        shedding: gate::Shedding::Ratio,
         start_hold_max: second * 5,
         retry_max: 2,
         retry_budget: Ratio::from_percent(20),
@@ -48,6 +50,7 @@ pub(crate) fn settings(endpoint: &Endpoint) -> Settings {
         trace: None,
         workers: Workers::Endpoints(vec![endpoint.clone()]),
         gate,
+        claim: ClaimSettings::default(),
         connect_time_max: second * 5,
         exchange_time_max: second * 60,
         progress_time_max: second * 60,
@@ -65,6 +68,7 @@ pub(crate) fn settings(endpoint: &Endpoint) -> Settings {
     let route = RouteSettings {
         host: None,
         path: PathMatch::Prefix("/".into()),
+        class: None,
         destination: Destination::Pool(0),
     };
     Settings {

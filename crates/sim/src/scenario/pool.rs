@@ -25,6 +25,48 @@ pub(crate) enum Admission {
     Threads,
 }
 
+/// In which order those who wait are served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Order {
+    Fifo,
+    Lifo,
+    Priority,
+    #[default]
+    Adaptive,
+}
+
+impl From<Order> for gate::Order {
+    fn from(order: Order) -> Self {
+        match order {
+            Order::Fifo => gate::Order::Fifo,
+            Order::Lifo => gate::Order::Lifo,
+            Order::Priority => gate::Order::Priority,
+            Order::Adaptive => gate::Order::Adaptive,
+        }
+    }
+}
+
+/// How exchanges are turned away early.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Shedding {
+    #[default]
+    Ratio,
+    Codel,
+    Off,
+}
+
+impl From<Shedding> for gate::Shedding {
+    fn from(shedding: Shedding) -> Self {
+        match shedding {
+            Shedding::Ratio => gate::Shedding::Ratio,
+            Shedding::Codel => gate::Shedding::Codel,
+            Shedding::Off => gate::Shedding::Off,
+        }
+    }
+}
+
 /// A pool: its workers, and how its gate is set; what is left out has the product's default.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,6 +78,8 @@ pub(crate) struct PoolKeys {
     queue_len_max: Option<Count<0, 1_000_000>>,
     queue_wait_max: Option<Time>,
     answer_within: Option<Time>,
+    order: Option<Order>,
+    shedding: Option<Shedding>,
     start_hold_max: Option<Time>,
     retry_max: Option<Count<0, 10>>,
     eject_after: Option<Count<0, 1000>>,
@@ -57,6 +101,8 @@ impl PoolKeys {
             queue_len_max: self.queue_len_max.or(base.queue_len_max),
             queue_wait_max: self.queue_wait_max.or(base.queue_wait_max),
             answer_within: self.answer_within.or(base.answer_within),
+            order: self.order.or(base.order),
+            shedding: self.shedding.or(base.shedding),
             start_hold_max: self.start_hold_max.or(base.start_hold_max),
             retry_max: self.retry_max.or(base.retry_max),
             eject_after: self.eject_after.or(base.eject_after),
@@ -89,6 +135,8 @@ impl PoolKeys {
             queue_wait_max: or(self.queue_wait_max, 5000),
             answer_within: self.answer_within.map(|time| time.0),
             answer_quantile: Ratio::from_percent(90),
+            order: self.order.unwrap_or_default().into(),
+            shedding: self.shedding.unwrap_or_default().into(),
             start_hold_max: or(self.start_hold_max, 60_000),
             retry_max: self.retry_max.map_or(2, |retries| retries.0 as u8),
             retry_budget: Ratio::from_percent(20),

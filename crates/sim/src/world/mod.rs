@@ -13,8 +13,10 @@ mod worker;
 use std::collections::VecDeque;
 
 use spillgate_core::gate::trace::TraceWriter;
-use spillgate_core::gate::{Arrival, Attempt, Change, Gate, Heard, Input, Output, Probe, Shed};
-use spillgate_core::id::{ShardId, Ticket, WorkerId};
+use spillgate_core::gate::{
+    Arrival, Attempt, Change, Claim, Gate, Heard, Input, Output, Probe, Shed,
+};
+use spillgate_core::id::{ShardId, Ticket, User, WorkerId};
 use spillgate_core::rng::Rng;
 use spillgate_core::time::{Duration, Instant};
 
@@ -456,7 +458,9 @@ impl<'s> World<'s> {
             return self.admit_plainly(pool, ticket);
         }
         self.pool(pool).waiting += 1;
-        let arrival = Arrival { ticket, shard, since, received: since, attempt };
+        // A client is a user of its own; who has no address of its own is shed like any other.
+        let claim = Claim { user: User(ticket.0), ..Claim::default() };
+        let arrival = Arrival { ticket, shard, since, received: since, claim, attempt };
         self.tell(pool, Input::Arrive(arrival));
         let own = self.pool(pool);
         own.summary.queue_len_max = own.summary.queue_len_max.max(own.waiting);

@@ -103,6 +103,15 @@ pub(crate) struct PoolStatus {
     pub(crate) queue_len: u32,
     /// The most that may.
     pub(crate) queue_len_max: u32,
+    /// Those that wait, by class; classes of which nobody waits are left out.
+    #[serde(default)]
+    pub(crate) waiting_by_class: BTreeMap<String, u32>,
+    /// The share of the arrivals that is too much, 0 to 1.
+    #[serde(default)]
+    pub(crate) shed_ratio: f64,
+    /// Are the youngest served first?
+    #[serde(default)]
+    pub(crate) youngest_first: bool,
     /// Slots of the workers that get exchanges.
     pub(crate) slots: u32,
     /// Permits that are out, stuck slots included.

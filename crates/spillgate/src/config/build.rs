@@ -10,8 +10,8 @@ use std::time::Duration;
 use spillgate_core::units::{ByteSize, Ratio, Slots};
 use spillgate_core::{gate, supervise};
 use spillgate_proxy::settings::{
-    AccessLog, AgentSettings, CommandSettings, Destination, PathMatch, PoolSettings, ReplySettings,
-    RouteSettings, Settings, SpillSettings, TraceSettings, WorkerListen, Workers,
+    AccessLog, AgentSettings, ClaimSettings, CommandSettings, Destination, PathMatch, PoolSettings,
+    ReplySettings, RouteSettings, Settings, SpillSettings, TraceSettings, WorkerListen, Workers,
 };
 use spillgate_runtime::http::settings::{Endpoint, HalfClose, ListenerSettings, TrustedFrom};
 
@@ -72,6 +72,10 @@ impl Section {
         self.value(name)?.as_text().map(str::to_owned)
     }
 
+    fn class(&self, name: &str) -> Option<gate::Class> {
+        gate::Class::from_word(self.text(name)?.as_bytes())
+    }
+
     fn path(&self, name: &str) -> Option<PathBuf> {
         self.value(name)?.as_path().cloned()
     }
@@ -125,6 +129,7 @@ fn pool(section: &Section, cores: u32) -> PoolSettings {
         name: section.name.clone(),
         workers: workers(section, cores),
         gate: gate(section),
+        claim: claim(section),
         trace: trace(section),
         connect_time_max: section.duration("connect_time_max"),
         exchange_time_max: section.duration("exchange_time_max"),
@@ -160,6 +165,17 @@ fn gate(section: &Section) -> gate::Settings {
         queue_wait_max: section.duration("queue_wait_max"),
         answer_within: section.duration_or_off("answer_within"),
         answer_quantile: section.share("answer_quantile"),
+        order: match section.text("order").as_deref() {
+            Some("fifo") => gate::Order::Fifo,
+            Some("lifo") => gate::Order::Lifo,
+            Some("priority") => gate::Order::Priority,
+            _ => gate::Order::Adaptive,
+        },
+        shedding: match section.text("shedding").as_deref() {
+            Some("codel") => gate::Shedding::Codel,
+            Some("off") => gate::Shedding::Off,
+            _ => gate::Shedding::Ratio,
+        },
         start_hold_max: section.duration("start_hold_max"),
         retry_max: section.number("retry_max"),
         retry_budget: section.share("retry_budget"),
@@ -197,6 +213,20 @@ fn beside(endpoint: &Endpoint, port: u16) -> Endpoint {
     match endpoint {
         Endpoint::Tcp(address) => Endpoint::Tcp(SocketAddr::new(address.ip(), port)),
         Endpoint::Unix(_) => panic!("an agent has a port only beside a worker that has one"),
+    }
+}
+
+fn claim(section: &Section) -> ClaimSettings {
+    ClaimSettings {
+        class_header: section.text("class_header"),
+        class: section.class("class").expect("the key has a default"),
+        class_methods: match section.value("class_methods") {
+            Some(Value::Classes(pairs)) => pairs,
+            _ => Vec::new(),
+        },
+        tenant_header: section.text("tenant_header"),
+        tenant_by_address: section.flag("tenant_by_address"),
+        deadline_header: section.text("deadline_header"),
     }
 }
 
@@ -244,6 +274,7 @@ fn routes(raw: &Raw) -> Vec<RouteSettings> {
         routes.push(RouteSettings {
             host: None,
             path: PathMatch::Prefix("/".into()),
+            class: None,
             destination: Destination::Pool(pool),
         });
     }
@@ -267,7 +298,7 @@ fn of_file(raw: &Raw, route: &Section) -> RouteSettings {
             Destination::Pool(index.expect("each pool that a route names is defined"))
         }
     };
-    RouteSettings { host: route.text("host"), path, destination }
+    RouteSettings { host: route.text("host"), path, class: route.class("class"), destination }
 }
 
 fn access_log(raw: &Raw) -> Option<AccessLog> {

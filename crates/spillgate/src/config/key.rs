@@ -175,6 +175,10 @@ pub(crate) enum Kind {
     Command,
     /// Environment variables.
     Environment,
+    /// The name of a header field.
+    FieldName,
+    /// Classes by method.
+    Classes,
     /// A reply of our own.
     Reply,
 }
@@ -192,7 +196,7 @@ impl Kind {
             Kind::Flag => "flag",
             Kind::Choice(_) => "word",
             Kind::Endpoints | Kind::TrustedFrom | Kind::Folders | Kind::Command => "list of texts",
-            Kind::Environment | Kind::Reply => "table",
+            Kind::Environment | Kind::Classes | Kind::Reply => "table",
             _ => "text",
         }
     }
@@ -230,6 +234,8 @@ impl std::fmt::Display for Kind {
             Kind::Folders => f.write_str("a list of folders"),
             Kind::Command => f.write_str("a list: a program and its arguments"),
             Kind::Environment => f.write_str("a table of texts"),
+            Kind::FieldName => f.write_str("the name of a header field"),
+            Kind::Classes => f.write_str("a table of methods and classes"),
             Kind::Reply => f.write_str("a table with `status`, `body` and `content_type`"),
         }
     }

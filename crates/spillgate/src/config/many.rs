@@ -2,6 +2,7 @@
 //!
 //! Every entry is looked at, so that all faults of a list are told at once.
 
+use spillgate_core::gate::Class;
 use spillgate_runtime::http::settings::TrustedFrom;
 use toml::de::DeValue;
 
@@ -91,6 +92,32 @@ pub(super) fn environment(
     pairs.sort_by_key(|(start, _)| *start);
     let pairs = pairs.into_iter().map(|(_, pair)| pair).collect();
     (problems.len() == before).then_some(Value::Environment(pairs))
+}
+
+pub(super) fn classes(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) -> Option<Value> {
+    let Some(table) = found.get_ref().as_table() else {
+        let mend = "write { POST = \"critical\", HEAD = \"bulk\" }";
+        problems.push(wrong_type(key, found, "a table of methods and classes", "").mend(mend));
+        return None;
+    };
+    let before = problems.len();
+    let mut pairs = Vec::new();
+    for (method, value) in table {
+        let name = method.get_ref();
+        if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_uppercase()) {
+            let title = format!("`{}` cannot hold `{}`", key.name, shown(name));
+            let problem = problem(key, title, &method.span(), "not a method in capital letters");
+            problems.push(problem.mend(format!("write {}", shown(&name.to_ascii_uppercase()))));
+        }
+        match value.get_ref().as_str().and_then(|word| Class::from_word(word.as_bytes())) {
+            Some(class) => pairs.push((name.to_string(), class)),
+            None => problems.push(
+                wrong_type(key, value, "classes", "")
+                    .mend("write \"critical\", \"normal\", \"degraded\" or \"bulk\""),
+            ),
+        }
+    }
+    (problems.len() == before).then_some(Value::Classes(pairs))
 }
 
 pub(super) fn reply(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) -> Option<Value> {

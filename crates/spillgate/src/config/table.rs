@@ -427,6 +427,100 @@ pub(crate) const KEYS: &[Key] = &[
     },
     Key {
         place: Place::Pool,
+        name: "order",
+        kind: Kind::Choice(&["adaptive", "priority", "fifo", "lifo"]),
+        preset: Preset::Is(r#""adaptive""#),
+        live: false,
+        line: "in which order those who wait are served",
+        text: "`priority`: by class, then oldest first. `adaptive`: the same, but while the queue \
+               stands and many must be shed, youngest first among the classes that are shed. \
+               `fifo`, `lifo`: oldest or youngest first, whatever the class. Where tenants are \
+               told apart they take turns within a class. Of two that came close together the \
+               one that usually takes less time goes first.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
+        name: "shedding",
+        kind: Kind::Choice(&["ratio", "codel", "off"]),
+        preset: Preset::Is(r#""ratio""#),
+        live: false,
+        line: "how exchanges are shed early when more comes than can be done",
+        text: "`ratio`: once somebody had to be shed for its wait, the share that is too much is \
+               measured, the least important go on arrival, and the queue is kept short. \
+               `codel`: who waited for too long is shed while the queue stands. `off`: only \
+               `queue_len_max`, `queue_wait_max` and deadlines shed.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
+        name: "class",
+        kind: Kind::Choice(&["critical", "normal", "degraded", "bulk"]),
+        preset: Preset::Is(r#""normal""#),
+        live: false,
+        line: "how important an exchange is that nothing else gives a class",
+        text: "What else does, the first that is there: the field `class_header`, the route, the \
+               method.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
+        name: "class_header",
+        kind: Kind::FieldName,
+        preset: Preset::Off("no header field names a class"),
+        live: false,
+        line: "the header field that names the class of a request",
+        text: "By number, 0 to 3, or by name: `critical`, `normal`, `degraded`, `bulk`. Believed \
+               from `trusted_from` only; from anyone else the field is removed.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
+        name: "class_methods",
+        kind: Kind::Classes,
+        preset: Preset::Off("a method says nothing of the class"),
+        live: false,
+        line: "classes by method",
+        text: "For example `{ POST = \"critical\", HEAD = \"bulk\" }`.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
+        name: "tenant_header",
+        kind: Kind::FieldName,
+        preset: Preset::Off("no header field names a tenant"),
+        live: false,
+        line: "the header field that names the tenant of a request",
+        text: "Those who wait are served by tenant in turn, so that one who asks a hundred times \
+               as much as the others takes nothing from them. Believed from `trusted_from` only; \
+               from anyone else the field is removed. Who names none shares one share.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
+        name: "tenant_by_address",
+        kind: Kind::Flag,
+        preset: Preset::Is("false"),
+        live: false,
+        line: "whether a request that names no tenant is its client's address's",
+        text: "The nearest address in `X-Forwarded-For` that is not in `trusted_from`, or the \
+               client's own; of IPv6 its first 64 bits.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
+        name: "deadline_header",
+        kind: Kind::FieldName,
+        preset: Preset::Off("only `grpc-timeout` says a deadline"),
+        live: false,
+        line: "the header field that says until when an answer is of use",
+        text: "As the time that is left (`250ms`, `2s`) or as Unix time in seconds (a fraction is \
+               allowed). The earlier of it, `grpc-timeout` and `answer_within` counts. Believed \
+               from `trusted_from` only; from anyone else the field is removed.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
         name: "start_hold_max",
         kind: Kind::Duration { min: Duration::ZERO, max: HOUR },
         preset: Preset::Is(r#""60s""#),
@@ -852,6 +946,16 @@ pub(crate) const KEYS: &[Key] = &[
         live: false,
         line: "the one path that the route applies to",
         text: "In place of `path`.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Route,
+        name: "class",
+        kind: Kind::Choice(&["critical", "normal", "degraded", "bulk"]),
+        preset: Preset::Off("that of the method or of the pool"),
+        live: false,
+        line: "how important the exchanges of the route are",
+        text: "The field `class_header` of the pool can say something else of one request.",
         since: "0.1.0",
     },
     Key {

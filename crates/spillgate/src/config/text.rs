@@ -245,6 +245,18 @@ pub(super) fn content_type(text: &str) -> Result<String, Fault> {
     Ok(text.to_owned())
 }
 
+/// Reads the name of a header field. In lower case, as names are compared.
+pub(super) fn field_name(text: &str) -> Result<String, Fault> {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if let Some(name) = text.strip_suffix(':').filter(|name| !name.is_empty()) {
+        return Err(Fault::with_mend("the name alone, without the colon", name));
+    }
+    if text.is_empty() || !text.bytes().all(is_token) {
+        return Err(Fault::new("not the name of a header field such as x-class"));
+    }
+    Ok(text.to_ascii_lowercase())
+}
+
 /// Reads the name of an environment variable that a worker gets.
 pub(super) fn variable(name: &str) -> Result<(), Fault> {
     const OURS: [&str; 5] =

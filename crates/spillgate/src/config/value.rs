@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use spillgate_core::gate::Class;
 use spillgate_core::units::{ByteSize, Ratio};
 use spillgate_runtime::http::settings::{Endpoint, TrustedFrom};
 use toml::Spanned;
@@ -37,6 +38,7 @@ pub(super) enum Value {
     Folders(Vec<At<PathBuf>>),
     Command(Vec<String>),
     Environment(Vec<(String, String)>),
+    Classes(Vec<(String, Class)>),
     Reply(Box<Section>),
 }
 
@@ -104,6 +106,7 @@ pub(super) fn read(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) ->
         Kind::Folders => return many::folders(key, found, problems),
         Kind::Command => return many::command(key, found, problems),
         Kind::Environment => return many::environment(key, found, problems),
+        Kind::Classes => return many::classes(key, found, problems),
         Kind::Reply => return many::reply(key, found, problems),
         Kind::Count { min, max } => count(key, found, min, max),
         Kind::Flag => flag(key, found),
@@ -141,6 +144,7 @@ fn one_text(kind: Kind, text: &str) -> Result<Value, Fault> {
         Kind::Host => text::host(text).map(Value::Text),
         Kind::UrlPath => text::url_path(text).map(Value::Text),
         Kind::ContentType => text::content_type(text).map(Value::Text),
+        Kind::FieldName => text::field_name(text).map(Value::Text),
         _ => Ok(Value::Text(text.to_owned())),
     }
 }

@@ -1,5 +1,6 @@
 //! Both ends over a real socket.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -60,6 +61,9 @@ fn status(restart: Option<RestartStatus>) -> Status {
         name: "app".to_owned(),
         queue_len: 3,
         queue_len_max: 100,
+        waiting_by_class: BTreeMap::new(),
+        shed_ratio: 0.0,
+        youngest_first: false,
         slots: 2,
         in_flight: 2,
         wait: QuantileStatus { p50_ms: 1.2, p90_ms: 30.0, p99_ms: 1500.0, samples: 9 },

@@ -8,6 +8,7 @@ mod admin;
 mod agents;
 mod basic;
 mod buffering;
+mod classes;
 mod failure;
 mod forwarding;
 mod gate;

@@ -1,7 +1,7 @@
 //! Limits that look at more than one exchange: deadlines with their trials, and retries.
 
 use crate::gate::{Arrival, Attempt, Connection, Fate, Gate, Input, Outcome, Output, Returned};
-use crate::gate::{Change, Reason, Settings};
+use crate::gate::{Change, Claim, Reason, Settings};
 use crate::id::{ShardId, Ticket, WorkerId};
 use crate::time::{Duration, Instant};
 
@@ -55,7 +55,8 @@ fn a_gate_that_turned_everybody_away_opens_again_when_the_workers_are_fast() {
         now = now + Duration::from_millis(10);
         ticket += 1;
         let (shard, attempt) = (ShardId(0), Attempt::First);
-        let arrival = Arrival { ticket: Ticket(ticket), shard, since: now, received: now, attempt };
+        let (ticket, claim) = (Ticket(ticket), Claim::default());
+        let arrival = Arrival { ticket, shard, since: now, received: now, claim, attempt };
         gate.handle(Input::Arrive(arrival), now);
         gate.check_invariants();
         let mut served = false;

@@ -1,8 +1,10 @@
 //! Scripts of inputs and times in, outputs out; invariants after each step.
 
 mod agents;
+mod classes;
 mod connections;
 mod limits;
+mod overload;
 mod queueing;
 mod script;
 mod workers;
@@ -11,7 +13,7 @@ mod worlds;
 use crate::time::Duration;
 use crate::units::{Ratio, Slots};
 
-use super::Settings;
+use super::{Order, Settings, Shedding};
 
 /// The defaults of a pool.
 pub(crate) fn settings() -> Settings {
@@ -22,6 +24,8 @@ pub(crate) fn settings() -> Settings {
         queue_wait_max: Duration::from_secs(5),
         answer_within: None,
         answer_quantile: Ratio::from_percent(90),
+        order: Order::Adaptive,
+        shedding: Shedding::Ratio,
         start_hold_max: Duration::from_secs(60),
         retry_max: 2,
         retry_budget: Ratio::from_percent(20),

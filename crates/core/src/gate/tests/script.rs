@@ -5,7 +5,8 @@
 //! one.
 //!
 //! Verbs: `up`, `join`, `supervised`, `ready`, `down`, `drain`, `leave` with workers; `arrive T`
-//! with `s=SHARD`, `since=MS`, `received=MS`, `unsent=W,W` or `sent=W,W` with `deaths=N`,
+//! with `s=SHARD`, `since=MS`, `received=MS`, `c=CLASS`,
+//! `user=N`, `tenant=N`, `kind=N`, `deadline=MS`, `unsent=W,W` or `sent=W,W` with `deaths=N`,
 //! `charged=N`; `ok`, `shut` (success, connection closed), `ignore`, `error`, `refused`, `reset`,
 //! `refusal`, `stuck`, `cut` with a ticket that has a permit; `abandon T`; `closed W S`; `well W`,
 //! `badly W`, `nothing W` (what a probe heard); `agent W` with what its agent mentions of `ready`,
@@ -16,10 +17,10 @@ use std::collections::BTreeMap;
 
 use crate::gate::trace::words;
 use crate::gate::{
-    Arrival, Attempt, Change, Fate, Fault, Gate, Input, Outcome, Output, Permit, Probed, Returned,
-    Settings, Tried,
+    Arrival, Attempt, Change, Claim, Class, Fate, Fault, Gate, Input, Outcome, Output, Permit,
+    Probed, Returned, Settings, Tried,
 };
-use crate::id::{ShardId, Ticket, WorkerId};
+use crate::id::{Kind, ShardId, Tenant, Ticket, User, WorkerId};
 use crate::pool::Report;
 use crate::time::Instant;
 
@@ -228,11 +229,20 @@ fn arrival(arguments: &[&str]) -> Arrival {
         _ => Attempt::First,
     };
     let far = |name: &str| named(name).map(|millis| Instant::from_millis(number(millis)));
+    let class = named("c").map(|class| Class::from_word(class.as_bytes()).expect("a class"));
+    let claim = Claim {
+        class: class.unwrap_or_default(),
+        user: User(count("user")),
+        tenant: Tenant(count("tenant")),
+        kind: Kind(count("kind")),
+        deadline: far("deadline"),
+    };
     Arrival {
         ticket: Ticket(number(arguments[0])),
         shard: ShardId(count("s") as u16),
         since: far("since").unwrap_or(Instant::FAR_FUTURE),
         received: far("received").unwrap_or(Instant::FAR_FUTURE),
+        claim,
         attempt,
     }
 }

@@ -9,11 +9,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proptest::prelude::*;
 
+use crate::gate::trace::words;
 use crate::gate::{
-    Arrival, Attempt, Change, Connection, Fate, Fault, Gate, Heard, Input, Outcome, Output, Permit,
-    Probed, Returned, Settings, Tried,
+    Arrival, Attempt, Change, Claim, Class, Connection, Fate, Fault, Gate, Heard, Input, Order,
+    Outcome, Output, Permit, Probed, Returned, Settings, Tried,
 };
-use crate::id::{ShardId, Ticket, WorkerId};
+use crate::id::{Kind, ShardId, Tenant, Ticket, User, WorkerId};
 use crate::pool::{Admin, Health, Report, State};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
@@ -75,6 +76,8 @@ impl World {
             queue_len_max: rng.below(12) as u32,
             queue_wait_max: millis(400, &mut rng),
             answer_within: (rng.below(2) == 0).then(|| millis(300, &mut rng)),
+            order: words::ORDERS[rng.below(4) as usize],
+            shedding: words::SHEDDINGS[rng.below(3) as usize],
             eject_after: rng.below(4) as u32,
             eject_time: millis(200, &mut rng),
             probe_interval: millis(50, &mut rng),
@@ -141,7 +144,17 @@ impl World {
         self.tickets += 1;
         let shard = ShardId(self.rng.below(SHARDS) as u16);
         let (since, received, attempt) = (self.now, self.now, Attempt::First);
-        self.ask(Arrival { ticket, shard, since, received, attempt });
+        let claim = self.claim();
+        self.ask(Arrival { ticket, shard, since, received, claim, attempt });
+    }
+
+    fn claim(&mut self) -> Claim {
+        let mut number = |bound: u64| self.rng.below(bound);
+        let class = Class::ALL[number(4) as usize];
+        let (user, tenant) = (User(number(50)), Tenant(number(3)));
+        let (kind, deadline) = (Kind(number(3)), number(4));
+        let deadline = (deadline == 0).then(|| self.now + Duration::from_millis(number(300)));
+        Claim { class, user, tenant, kind, deadline }
     }
 
     fn ask(&mut self, arrival: Arrival) {
@@ -301,6 +314,7 @@ impl World {
                     let arrival = self.waiting.remove(&grant.ticket.0).expect("it asked");
                     assert_eq!(grant.shard, arrival.shard);
                     let worker = grant.permit.worker();
+                    self.check_deadline(&arrival);
                     granted.push((arrival, worker));
                     let process = self.processes[&worker.0];
                     let running = Running { arrival, permit: grant.permit, process };
@@ -327,7 +341,16 @@ impl World {
         granted.iter().for_each(|(arrival, worker)| self.check_order(arrival, *worker));
     }
 
-    /// Nobody older waits who could have had this worker, unless it came after the decision.
+    /// Nobody is given to a worker after the moment that its client had said.
+    fn check_deadline(&self, granted: &Arrival) {
+        if !self.reserved.contains(&granted.ticket.0) {
+            let deadline = granted.claim.deadline.unwrap_or(Instant::FAR_FUTURE);
+            assert!(self.gate.now <= deadline, "{:?} is too late", granted.ticket);
+        }
+    }
+
+    /// Nobody waits who is more important and could have had this worker, nor, in an order by age,
+    /// anybody older of the same tenant and kind.
     fn check_order(&self, granted: &Arrival, worker: WorkerId) {
         if self.reserved.contains(&granted.ticket.0) {
             return;
@@ -335,9 +358,15 @@ impl World {
         let Some(index) = self.gate.pool.find(worker) else {
             return;
         };
+        let claim = &granted.claim;
+        let class = self.gate.lane_of(claim.class);
+        let by_age = matches!(self.settings.order, Order::Fifo | Order::Priority);
         for waiter in self.gate.queue.iter().filter(|waiter| waiter.reserved.is_none()) {
-            let passed_over =
-                waiter.since < granted.since && self.gate.pool.may_take(index, &waiter.tried);
+            let alike =
+                (waiter.class, waiter.tenant) == (class, claim.tenant) && waiter.kind == claim.kind;
+            let older = by_age && alike && waiter.since < granted.since;
+            let first = waiter.class < class || older;
+            let passed_over = first && self.gate.pool.may_take(index, &waiter.tried);
             assert!(!passed_over, "{:?} was passed over by {:?}", waiter.ticket, granted.ticket);
         }
     }

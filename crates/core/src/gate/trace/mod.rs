@@ -9,7 +9,7 @@
 //! spillgate gate trace 2          the format
 //! set slots 1                     settings, one a line
 //! begin 0                         the moment of birth
-//! in 7 arrive 1 0 7 7 first       an input: moment, verb, fields
+//! in 7 arrive 1 0 7 7 1 0 0 0 - first       an input: moment, verb, fields
 //! at 100 timeout                  the gate's own timer
 //! at 120 view                     somebody looked, which moves the gate's clock too
 //! out grant 1 0 2 0 new 0         an output

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::{FromStr, SplitAsciiWhitespace};
 
-use crate::gate::{Arrival, Attempt, Change, Fate, Fault, Heard, Input, Outcome, Permit};
-use crate::gate::{Probed, Returned, Settings, Tried};
-use crate::id::{ShardId, Ticket, WorkerId};
+use crate::gate::{Arrival, Attempt, Change, Claim, Class, Fate, Fault, Heard, Input, Outcome};
+use crate::gate::{Permit, Probed, Returned, Settings, Tried};
+use crate::id::{self, ShardId, Ticket, WorkerId};
 use crate::pool::Report;
 use crate::time::{Duration, Instant};
 use crate::units::{Ratio, Slots};
@@ -56,7 +56,7 @@ pub enum Told {
 enum Kind {
     Timeout,
     View,
-    Arrive { ticket: Ticket, shard: ShardId, since: Instant, received: Instant, attempt: Attempt },
+    Arrive(Arrival),
     Abandon(Ticket),
     Return { permit: u64, outcome: Outcome, fault: Option<Fault>, connection: Fate },
     Closed { worker: WorkerId, shard: ShardId },
@@ -152,9 +152,7 @@ impl Step {
         let input = match self.kind.clone() {
             Kind::Timeout => return Ok(Told::Timeout),
             Kind::View => return Ok(Told::View),
-            Kind::Arrive { ticket, shard, since, received, attempt } => {
-                Input::Arrive(Arrival { ticket, shard, since, received, attempt })
-            }
+            Kind::Arrive(arrival) => Input::Arrive(arrival),
             Kind::Abandon(ticket) => Input::Abandon(ticket),
             Kind::Return { permit, outcome, fault, connection } => {
                 let permit = take(permit)?;
@@ -247,13 +245,14 @@ impl<'a> Fields<'a> {
     fn input(&mut self) -> Result<Step, ParseError> {
         let now = self.instant("now")?;
         let kind = match self.word("verb")? {
-            "arrive" => Kind::Arrive {
+            "arrive" => Kind::Arrive(Arrival {
                 ticket: self.number("ticket").map(Ticket)?,
                 shard: self.shard()?,
                 since: self.instant("since")?,
                 received: self.instant("received")?,
+                claim: self.claim()?,
                 attempt: self.attempt()?,
-            },
+            }),
             "abandon" => Kind::Abandon(self.number("ticket").map(Ticket)?),
             "return" => Kind::Return {
                 permit: self.number("permit")?,
@@ -279,6 +278,17 @@ impl<'a> Fields<'a> {
             _ => return Err(self.error(Cause::Field("verb"))),
         };
         Ok(Step { line: self.line, now, kind })
+    }
+
+    fn claim(&mut self) -> Result<Claim, ParseError> {
+        let class = Class::from_number(self.number("class")?);
+        Ok(Claim {
+            class: class.ok_or(self.error(Cause::Field("class")))?,
+            user: self.number("user").map(id::User)?,
+            tenant: self.number("tenant").map(id::Tenant)?,
+            kind: self.number("kind").map(id::Kind)?,
+            deadline: self.optional("deadline")?.map(Instant::from_nanos),
+        })
     }
 
     fn attempt(&mut self) -> Result<Attempt, ParseError> {
@@ -361,6 +371,8 @@ impl Values<'_> {
             queue_wait_max: self.duration("queue_wait_max")?,
             answer_within: self.optional("answer_within")?,
             answer_quantile: Ratio::from_ppm(self.count("answer_quantile")?),
+            order: self.one_of("order", &words::ORDERS)?,
+            shedding: self.one_of("shedding", &words::SHEDDINGS)?,
             start_hold_max: self.duration("start_hold_max")?,
             retry_max: self.count("retry_max")?,
             retry_budget: Ratio::from_ppm(self.count("retry_budget")?),
@@ -380,6 +392,10 @@ impl Values<'_> {
     fn count<T: TryFrom<u64>>(&self, name: &'static str) -> Result<T, Cause> {
         let value = self.0.get(name).copied().flatten();
         value.and_then(|value| T::try_from(value).ok()).ok_or(Cause::Setting(name))
+    }
+
+    fn one_of<T: Copy>(&self, name: &'static str, all: &[T]) -> Result<T, Cause> {
+        all.get(self.count::<usize>(name)?).copied().ok_or(Cause::Setting(name))
     }
 
     fn slots(&self, name: &'static str) -> Result<Slots, Cause> {

@@ -3,7 +3,8 @@
 //! Each function is exhaustive, so a value that is added anywhere must be given a word here; each
 //! list holds what can be read back.
 
-use crate::gate::{Change, Connection, Fate, Fault, Heard, Outcome, ProbeKind, Reason};
+use crate::gate::Shedding;
+use crate::gate::{Change, Connection, Fate, Fault, Heard, Order, Outcome, ProbeKind, Reason};
 use crate::pool::{Admin, Health, OutReason, State};
 
 pub(in crate::gate) const NONE: &str = "-";
@@ -45,6 +46,12 @@ pub(in crate::gate) fn health(health: Health) -> &'static str {
         Health::Down => "down",
     }
 }
+
+pub(in crate::gate) const ORDERS: [Order; 4] =
+    [Order::Fifo, Order::Lifo, Order::Priority, Order::Adaptive];
+
+pub(in crate::gate) const SHEDDINGS: [Shedding; 3] =
+    [Shedding::Ratio, Shedding::Codel, Shedding::Off];
 
 pub(in crate::gate) fn change(change: Change) -> &'static str {
     match change {
@@ -110,6 +117,8 @@ pub(in crate::gate) fn reason(reason: Reason) -> &'static str {
         Reason::QueueFull => "queue-full",
         Reason::QueueTimeout => "queue-timeout",
         Reason::DeadlineUnmeetable => "deadline-unmeetable",
+        Reason::Overload => "overload",
+        Reason::Displaced => "displaced",
         Reason::NoWorker => "no-worker",
         Reason::StartHoldExpired => "start-hold-expired",
         Reason::WorkerFailed => "worker-failed",

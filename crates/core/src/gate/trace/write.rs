@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::gate::{Attempt, Input, Output, Permit, Settings, Tried};
+use crate::gate::{Attempt, Claim, Input, Output, Permit, Settings, Tried};
 use crate::time::{Duration, Instant};
 
 use super::{HEADER, words};
@@ -87,6 +87,7 @@ impl<W: Write> TraceWriter<W> {
                 let (since, received) = (arrival.since.as_nanos(), arrival.received.as_nanos());
                 let (ticket, shard) = (arrival.ticket.0, arrival.shard.0);
                 write!(sink, "arrive {ticket} {shard} {since} {received} ")?;
+                write_claim(sink, &arrival.claim)?;
                 match arrival.attempt {
                     Attempt::First => sink.write_str("first"),
                     Attempt::Unsent(tried) => write_tried(sink, "unsent", &tried),
@@ -167,6 +168,8 @@ fn write_settings(sink: &mut impl Write, settings: &Settings) -> fmt::Result {
     writeln!(sink, "set queue_wait_max {}", nanos(*queue_wait_max))?;
     writeln!(sink, "set answer_within {}", optional(settings.answer_within))?;
     writeln!(sink, "set answer_quantile {}", settings.answer_quantile.as_ppm())?;
+    writeln!(sink, "set order {}", place(&words::ORDERS, settings.order))?;
+    writeln!(sink, "set shedding {}", place(&words::SHEDDINGS, settings.shedding))?;
     writeln!(sink, "set start_hold_max {}", nanos(settings.start_hold_max))?;
     writeln!(sink, "set retry_max {}", settings.retry_max)?;
     writeln!(sink, "set retry_budget {}", settings.retry_budget.as_ppm())?;
@@ -180,6 +183,20 @@ fn write_settings(sink: &mut impl Write, settings: &Settings) -> fmt::Result {
     writeln!(sink, "set probe_interval_up {}", optional(settings.probe_interval_up))?;
     writeln!(sink, "set probe_fall {}", settings.probe_fall)?;
     writeln!(sink, "set stuck_time_max {}", nanos(settings.stuck_time_max))
+}
+
+/// Settings are numbers in a trace: a word of a closed set is its place in the list of all.
+fn place<T: PartialEq>(all: &[T], value: T) -> usize {
+    all.iter().position(|other| *other == value).expect("the list holds all")
+}
+
+fn write_claim(sink: &mut impl Write, claim: &Claim) -> fmt::Result {
+    let Claim { class, user, tenant, kind, deadline } = *claim;
+    write!(sink, "{} {} {} {} ", class.number(), user.0, tenant.0, kind.0)?;
+    match deadline {
+        Some(deadline) => write!(sink, "{} ", deadline.as_nanos()),
+        None => write!(sink, "{} ", words::NONE),
+    }
 }
 
 fn write_tried(sink: &mut impl Write, word: &str, tried: &Tried) -> fmt::Result {

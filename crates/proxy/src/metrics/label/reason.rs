@@ -12,8 +12,12 @@ pub enum ShedReason {
     QueueFull,
     /// It waited for `queue_wait_max`.
     QueueTimeout,
-    /// It could not be answered within `answer_within` any more.
+    /// It could not be answered any more within `answer_within`, or by the client's own deadline.
     DeadlineUnmeetable,
+    /// More came than the workers could do, and others were more important.
+    Overload,
+    /// It gave its place in a full queue to one that is more important.
+    Displaced,
     /// The pool had no worker that could serve.
     NoWorker,
     /// No worker became ready within `start_hold_max`.
@@ -29,6 +33,8 @@ impl LabelSet for ShedReason {
         ShedReason::QueueFull,
         ShedReason::QueueTimeout,
         ShedReason::DeadlineUnmeetable,
+        ShedReason::Overload,
+        ShedReason::Displaced,
         ShedReason::NoWorker,
         ShedReason::StartHoldExpired,
         ShedReason::ByteBudget,
@@ -44,6 +50,8 @@ impl LabelSet for ShedReason {
             ShedReason::QueueFull => "queue_full",
             ShedReason::QueueTimeout => "queue_timeout",
             ShedReason::DeadlineUnmeetable => "deadline_unmeetable",
+            ShedReason::Overload => "overload",
+            ShedReason::Displaced => "displaced",
             ShedReason::NoWorker => "no_worker",
             ShedReason::StartHoldExpired => "start_hold_expired",
             ShedReason::ByteBudget => "byte_budget",

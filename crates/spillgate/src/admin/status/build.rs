@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use spillgate_core::gate::{Quantiles, View, WorkerView};
+use spillgate_core::gate::{Class, Quantiles, View, WorkerView};
 use spillgate_core::id::WorkerId;
 use spillgate_core::pool::{Admin, OutReason, Said, Signs, State};
 use spillgate_core::supervise;
@@ -52,6 +52,9 @@ pub(crate) fn pool_from_view(parts: &PoolParts<'_>) -> PoolStatus {
         name: parts.name.to_owned(),
         queue_len: view.queue_len,
         queue_len_max: view.queue_len_max,
+        waiting_by_class: waiting_by_class(view),
+        shed_ratio: f64::from(view.shed_ratio.as_ppm()) / 1e6,
+        youngest_first: view.youngest_first,
         slots: view.slots,
         in_flight: view.in_flight,
         wait: quantiles(&view.wait),
@@ -99,6 +102,12 @@ fn counted(counts: &[(&'static str, u64)]) -> BTreeMap<String, u64> {
         .filter(|(_, count)| *count > 0)
         .map(|(name, count)| ((*name).to_owned(), *count))
         .collect()
+}
+
+fn waiting_by_class(view: &View) -> BTreeMap<String, u32> {
+    let waiting = Class::ALL.into_iter().zip(view.waiting);
+    let some = waiting.filter(|(_, count)| *count > 0);
+    some.map(|(class, count)| (class.name().to_owned(), count)).collect()
 }
 
 fn quantiles(of: &Quantiles) -> QuantileStatus {

@@ -1,0 +1,217 @@
+//! What each kind of exchange takes: service times learned by kind.
+//!
+//! One expectation for a whole pool is wrong for all of it as soon as cheap and expensive pages
+//! share it: the cheap ones are turned away too early, and the expensive ones too late. The proxy
+//! tells kinds apart (by route, method and the shape of the path); here the recent times of each
+//! are kept.
+//!
+//! A fixed table of 64 rows of four, as a processor's cache is built: looking up is four
+//! comparisons, nothing is allocated, and a client that invents paths can only displace what was
+//! learned least recently. Absent: what follows from an expectation.
+//!
+//! Source: expected service times by request type are what cost-aware shedders use (Uber's QALM
+//! measures by endpoint, 2018); ours differs in that the kinds are found and not configured.
+
+use crate::id::Kind;
+use crate::time::{Duration, Instant};
+use crate::units::Ratio;
+
+/// Rows of the table; a power of two.
+const ROWS: usize = 64;
+/// Kinds in a row.
+const WAYS: usize = 4;
+/// Times that are kept of a kind: three of them lie beyond the 90 % quantile.
+const TIMES: usize = 32;
+/// Times from which an expectation is made; with fewer the pool's holds.
+const TIMES_MIN: u8 = 8;
+/// How long a kind that is not seen is believed: as long as a sample of the pool.
+const AGE_MAX: Duration = Duration::from_secs(60);
+/// Times after which the quantile is looked for anew once there are enough: it costs some hundred
+/// nanoseconds, and moves little.
+const STRIDE: u8 = 8;
+
+/// The recent times of up to 256 kinds. Memory: 45 KiB.
+#[derive(Debug)]
+pub(super) struct Kinds {
+    entries: Box<[Entry]>,
+    quantile: Ratio,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    kind: Kind,
+    /// When a time of it was learned last.
+    learned: Instant,
+    /// Microseconds; the first `len` are filled.
+    times: [u32; TIMES],
+    len: u8,
+    next: u8,
+    sum: u64,
+    /// The quantile, in microseconds.
+    expected: u32,
+}
+
+const EMPTY: Entry = Entry {
+    kind: Kind(0),
+    learned: Instant::ZERO,
+    times: [0; TIMES],
+    len: 0,
+    next: 0,
+    sum: 0,
+    expected: 0,
+};
+
+impl Kinds {
+    pub(super) fn new(quantile: Ratio) -> Self {
+        Kinds { entries: vec![EMPTY; ROWS * WAYS].into_boxed_slice(), quantile }
+    }
+
+    /// An exchange of this kind took a worker so long.
+    pub(super) fn learn(&mut self, kind: Kind, time: Duration, now: Instant) {
+        if kind == Kind::default() {
+            return;
+        }
+        let quantile = self.quantile;
+        let entry = self.entry(kind, now);
+        let micros = u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
+        let place = usize::from(entry.next);
+        if usize::from(entry.len) == TIMES {
+            entry.sum -= u64::from(entry.times[place]);
+        } else {
+            entry.len += 1;
+        }
+        entry.times[place] = micros;
+        entry.sum += u64::from(micros);
+        entry.next = (entry.next + 1) % TIMES as u8;
+        entry.learned = now;
+        if usize::from(entry.len) < TIMES || entry.next.is_multiple_of(STRIDE) {
+            entry.look(quantile);
+        }
+    }
+
+    /// The time to reckon with: the quantile of the recent ones; none while too little is known.
+    pub(super) fn expected(&self, kind: Kind, now: Instant) -> Option<Duration> {
+        let entry = self.find(kind, now)?;
+        Some(Duration::from_micros(u64::from(entry.expected)))
+    }
+
+    /// The mean of the recent times; none while too little is known.
+    pub(super) fn mean(&self, kind: Kind, now: Instant) -> Option<Duration> {
+        let entry = self.find(kind, now)?;
+        Some(Duration::from_micros(entry.sum / u64::from(entry.len)))
+    }
+
+    /// Forget what was learned of this kind.
+    pub(super) fn forget(&mut self, kind: Kind) {
+        for entry in row_mut(&mut self.entries, kind).iter_mut().filter(|at| at.kind == kind) {
+            *entry = EMPTY;
+        }
+    }
+
+    fn find(&self, kind: Kind, now: Instant) -> Option<&Entry> {
+        let from = row(kind);
+        self.entries[from..from + WAYS].iter().find(|entry| {
+            let fresh = now.since(entry.learned) <= AGE_MAX;
+            entry.kind == kind && entry.len >= TIMES_MIN && fresh
+        })
+    }
+
+    /// The entry of `kind`, begun anew where it is too old, or in place of the oldest.
+    fn entry(&mut self, kind: Kind, now: Instant) -> &mut Entry {
+        let entries = row_mut(&mut self.entries, kind);
+        let known = entries.iter().position(|entry| entry.kind == kind);
+        let oldest = || (0..WAYS).min_by_key(|way| (entries[*way].learned, *way));
+        let way = known.or_else(oldest).expect("a row has four ways");
+        let entry = &mut entries[way];
+        if entry.kind != kind || now.since(entry.learned) > AGE_MAX {
+            *entry = Entry { kind, ..EMPTY };
+        }
+        entry
+    }
+}
+
+impl Entry {
+    fn look(&mut self, quantile: Ratio) {
+        let mut times = self.times;
+        let times = &mut times[..usize::from(self.len)];
+        let rank = quantile.of(times.len() as u64 * 2).div_ceil(2).clamp(1, times.len() as u64);
+        let (_, found, _) = times.select_nth_unstable(rank as usize - 1);
+        self.expected = *found;
+    }
+}
+
+/// Where the row of `kind` begins. Kinds are hashes, so any of their bits will do.
+fn row(kind: Kind) -> usize {
+    (kind.0 as usize % ROWS) * WAYS
+}
+
+fn row_mut(entries: &mut [Entry], kind: Kind) -> &mut [Entry] {
+    let from = row(kind);
+    &mut entries[from..from + WAYS]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn millis(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn learned(kind: u64, times: impl IntoIterator<Item = u64>) -> Kinds {
+        let mut kinds = Kinds::new(Ratio::from_percent(90));
+        for time in times {
+            kinds.learn(Kind(kind), millis(time), Instant::ZERO);
+        }
+        kinds
+    }
+
+    #[test]
+    fn an_expectation_needs_some_times_and_is_their_quantile() {
+        let now = Instant::ZERO;
+        assert_eq!(learned(1, [10; 7]).expected(Kind(1), now), None);
+        assert_eq!(learned(1, [10; 8]).expected(Kind(1), now), Some(millis(10)));
+        let spread = learned(1, (1..=10).map(|time| time * 10));
+        assert_eq!(spread.expected(Kind(1), now), Some(millis(90)));
+        assert_eq!(spread.mean(Kind(1), now), Some(millis(55)));
+        assert_eq!(spread.expected(Kind(2), now), None);
+    }
+
+    #[test]
+    fn it_follows_what_changes_and_forgets_what_is_old() {
+        let mut kinds = learned(1, [10; 100]);
+        for _ in 0..40 {
+            kinds.learn(Kind(1), millis(300), Instant::ZERO);
+        }
+        assert_eq!(kinds.expected(Kind(1), Instant::ZERO), Some(millis(300)));
+        let later = Instant::ZERO + AGE_MAX + millis(1);
+        assert_eq!(kinds.expected(Kind(1), later), None);
+        kinds.learn(Kind(1), millis(20), later);
+        assert_eq!(kinds.expected(Kind(1), later), None, "it began anew");
+        kinds.forget(Kind(1));
+        (0..8).for_each(|_| kinds.learn(Kind(1), millis(20), later));
+        assert_eq!(kinds.expected(Kind(1), later), Some(millis(20)));
+    }
+
+    #[test]
+    fn what_was_learned_least_recently_makes_room() {
+        let mut kinds = Kinds::new(Ratio::from_percent(50));
+        // All of one row.
+        let kind = |number: u64| Kind(1 + number * ROWS as u64);
+        for number in 0..5 {
+            for _ in 0..8 {
+                kinds.learn(kind(number), millis(number), Instant::from_millis(number));
+            }
+        }
+        let now = Instant::from_millis(9);
+        assert_eq!(kinds.expected(kind(0), now), None);
+        for number in 1..5 {
+            assert_eq!(kinds.expected(kind(number), now), Some(millis(number)));
+        }
+    }
+
+    #[test]
+    fn an_unknown_kind_is_not_learned() {
+        assert_eq!(learned(0, [10; 40]).expected(Kind(0), Instant::ZERO), None);
+    }
+}

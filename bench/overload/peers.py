@@ -84,9 +84,14 @@ class Proxy:
 
 
 def spillgate(setup):
+    # Who names a class or a tenant must be trusted to: here the clients are.
+    trust = 'trusted_from = ["127.0.0.0/8"]\n' if setup.has_classes or setup.has_tenants else ""
+    keys = 'class_header = "x-class"\n' if setup.has_classes else ""
+    keys += 'tenant_header = "x-tenant"\n' if setup.has_tenants else ""
     workers = ", ".join(f'"{one}"' for one in setup.workers)
     return Proxy([spillgate_binary(), "serve", "--config", "CONFIG"], "spillgate.toml",
-                 {"WORKERS": workers, "SLO": setup.slo_ms})
+                 {"WORKERS": workers, "SLO": setup.slo_ms, "KEYS": keys,
+                  "TRUST": trust})
 
 
 def haproxy(setup, **tuned):

@@ -2,7 +2,7 @@
 //!
 //! A served connection is a task with a registration at the engine, a limit, and room for an
 //! exchange: some kilobytes. Most kept connections are silent for most of their life. So one that
-//! has been idle for [`REST_AFTER`] rests: its task ends, and what is left is its descriptor in a
+//! has been idle for `REST_AFTER` rests: its task ends, and what is left is its descriptor in a
 //! second epoll, its client, and the end of its idle time. When it speaks it gets a task again.
 //!
 //! The engine watches the second epoll as one descriptor, so a resting connection costs nothing

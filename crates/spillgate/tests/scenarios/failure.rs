@@ -326,9 +326,15 @@ fn a_worker_that_alone_says_503_costs_nobody_an_answer() {
 #[test]
 fn a_503_passes_where_it_may_not_be_repeated_or_is_not_one_worker_s_alone() {
     // An unsafe method.
-    let (_echoes, spillgate) = one_of_three("503 Busy");
+    let (echoes, spillgate) = one_of_three("503 Busy");
+    let seen = || echoes.each_ref().map(|echo| echo.seen().len());
+    let before = seen();
     let answers: Vec<_> = (0..3).map(|_| spillgate.ask(post("/", "x")).status()).collect();
-    assert_eq!(answers.iter().filter(|status| **status == 503).count(), 1, "{answers:?}");
+    // Whom each goes to depends on where idle connections lie; none goes on to another.
+    let after = seen();
+    let busy = answers.iter().filter(|status| **status == 503).count();
+    assert_eq!(busy, after[0] - before[0], "{answers:?}");
+    assert_eq!(after.iter().sum::<usize>(), before.iter().sum::<usize>() + 3, "{answers:?}");
     assert_eq!(spillgate.metrics().sum("spillgate_retries_total", &[]), 0);
     // All of them, as in maintenance: the worker's own answer reaches the client.
     let (echoes, spillgate) = one_of_three("503 Busy\r\nRetry-After: 7");

@@ -19,7 +19,7 @@ use crate::intake::intake;
 use crate::metrics::label::{RefuseReason, RetryKind, Stage};
 use crate::record::Record;
 use crate::reply;
-use crate::route::{Routed, To};
+use crate::route::{Routed, To, Unrouted};
 use crate::settings::ReplySettings;
 use crate::shard::Shard;
 use crate::tunnel::tunnel;
@@ -126,12 +126,15 @@ fn route<'s>(shard: &'s Shard, head: &RequestHead) -> Result<Routed<'s>, Exchang
         let words = "connect is for forward proxies";
         return Err(ExchangeError::refused(Stage::Route, RefuseReason::Connect, words));
     }
-    let words = "no route matches host and path";
-    shard.router.find(head.host(), head.path()).ok_or(ExchangeError::refused(
-        Stage::Route,
-        RefuseReason::NoRoute,
-        words,
-    ))
+    shard.router.find(head.host(), head.path()).map_err(|unrouted| {
+        let (reason, words) = match unrouted {
+            Unrouted::NoRoute => (RefuseReason::NoRoute, "no route matches host and path"),
+            Unrouted::Ambiguous => {
+                (RefuseReason::PathAmbiguous, "workers may read the path as one of another route")
+            }
+        };
+        ExchangeError::refused(Stage::Route, reason, words)
+    })
 }
 
 /// What the request claims at the gate of its pool.

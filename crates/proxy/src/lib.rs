@@ -9,6 +9,7 @@
 
 mod exchange;
 pub mod route;
+pub mod path;
 mod claim;
 mod intake;
 mod admit;

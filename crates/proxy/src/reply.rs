@@ -88,7 +88,9 @@ fn fail_row(reason: FailReason) -> Row {
 
 fn refuse_row(reason: RefuseReason, words: &'static str) -> Row {
     let (status, token) = match reason {
-        RefuseReason::BadHead | RefuseReason::BadChunk => (400, "http_request_error"),
+        RefuseReason::BadHead | RefuseReason::BadChunk | RefuseReason::PathAmbiguous => {
+            (400, "http_request_error")
+        }
         RefuseReason::HeadTooLarge | RefuseReason::HeadFieldsTooMany => (431, "http_request_error"),
         RefuseReason::HeadTimeout | RefuseReason::BodyTooSlow => (408, "http_request_error"),
         RefuseReason::BodyTooLarge => (413, "http_request_error"),

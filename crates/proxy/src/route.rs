@@ -1,8 +1,14 @@
 //! From host and path to a destination.
 //!
 //! The most specific route wins: one with a host before one without, exact before prefix, a longer
-//! prefix before a shorter one. Matching works on the bytes of the request and allocates nothing,
-//! and its time grows with the logarithm of the number of routes.
+//! prefix before a shorter one. Matching works on the bytes of the request, and its time grows with
+//! the logarithm of the number of routes.
+//!
+//! Paths are compared in their plain form (`path.rs`). A request goes to a worker only if every
+//! way in which workers read its path leads to the same place; otherwise it is refused, or a route
+//! to one pool would be a way around a reply or into another pool. A reply of ours is sent for the
+//! plain form alone: no worker reads it. Where all paths lead to one place, nothing is refused.
+//! Only a path that is not plain costs an allocation.
 //!
 //! The paths of a host are sorted. Every configured path that a request's path begins with is then
 //! the last one not after it, or one that this begins with in turn, so each path knows the longest
@@ -14,6 +20,7 @@ use std::cmp::Ordering;
 use spillgate_core::gate::Class;
 use spillgate_runtime::events::json;
 
+use crate::path::{Reading, Spelling, is_plain};
 use crate::settings::{Destination, PathMatch, ReplySettings, RouteSettings};
 
 /// The routes, ready to be asked.
@@ -23,6 +30,8 @@ pub struct Router {
     hosts: Vec<(String, Paths)>,
     /// The routes of any host.
     any: Paths,
+    /// Not all requests lead to the same place.
+    forks: bool,
 }
 
 /// The routes of one host, sorted by path.
@@ -48,6 +57,15 @@ struct Leads {
     class: Option<Class>,
 }
 
+/// Why a request leads nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unrouted {
+    /// No route matches.
+    NoRoute,
+    /// Workers may read its path in several ways, and they do not lead to the same place.
+    Ambiguous,
+}
+
 /// Where a request leads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Routed<'r> {
@@ -71,17 +89,19 @@ pub(crate) enum To<'r> {
 impl Router {
     /// Put them in order. Of two equal routes the first wins.
     pub fn new(routes: &[RouteSettings]) -> Router {
-        let mut router = Router { hosts: Vec::new(), any: Paths::default() };
+        let mut router = Router { hosts: Vec::new(), any: Paths::default(), forks: true };
         for route in routes {
             let paths = match &route.host {
                 Some(host) => router.of_host(host),
                 None => &mut router.any,
             };
-            let leads = Leads { destination: route.destination.clone(), class: route.class };
-            paths.add(&route.path, leads);
+            paths.add(&route.path, Leads::new(route));
         }
         let all = router.hosts.iter_mut().map(|(_, paths)| paths).chain([&mut router.any]);
         all.for_each(Paths::find_parents);
+        let Some(first) = routes.first().map(Leads::new) else { return router };
+        let has_root = router.any.find(b"/").is_some_and(|(root, _)| root.prefix.is_some());
+        router.forks = !has_root || routes.iter().any(|route| !Leads::new(route).is_like(&first));
         router
     }
 
@@ -95,16 +115,68 @@ impl Router {
     }
 
     /// The route of a request to `host` (perhaps with a port) for `path` (without query).
-    pub(crate) fn find(&self, host: &[u8], path: &[u8]) -> Option<Routed<'_>> {
+    pub(crate) fn find(&self, host: &[u8], path: &[u8]) -> Result<Routed<'_>, Unrouted> {
         let host = without_port(host);
         let known = self.hosts.binary_search_by(|(known, _)| cmp_in_lower_case(known, host)).ok();
-        let own = known.and_then(|at| self.hosts[at].1.find(path));
-        let (route, leads) = own.or_else(|| self.any.find(path))?;
+        let own = known.map(|at| &self.hosts[at].1);
+        match is_plain(path) {
+            true => self.look_up(own, path).map(Routed::from).ok_or(Unrouted::NoRoute),
+            false => self.find_spelled(own, path),
+        }
+    }
+
+    /// The same where workers may read `path` in several ways.
+    #[cold]
+    fn find_spelled<'r>(
+        &'r self,
+        own: Option<&'r Paths>,
+        path: &[u8],
+    ) -> Result<Routed<'r>, Unrouted> {
+        let mut plain = Vec::with_capacity(path.len());
+        Reading::PLAIN.read(path, &mut plain);
+        let found = self.look_up(own, &plain).ok_or(Unrouted::NoRoute)?;
+        if !self.forks || matches!(found.1.destination, Destination::Reply(_)) {
+            return Ok(found.into());
+        }
+        let spelling = Spelling::of(path);
+        let agrees = |reading: Reading| {
+            reading.read(path, &mut plain);
+            self.look_up(own, &plain).is_some_and(|(_, leads)| leads.is_like(found.1))
+        };
+        match !spelling.is_beyond_reading() && spelling.readings().all(agrees) {
+            true => Ok(found.into()),
+            false => Err(Unrouted::Ambiguous),
+        }
+    }
+
+    fn look_up<'r>(&'r self, own: Option<&'r Paths>, path: &[u8]) -> Option<(&'r Path, &'r Leads)> {
+        own.and_then(|own| own.find(path)).or_else(|| self.any.find(path))
+    }
+}
+
+impl Leads {
+    fn new(route: &RouteSettings) -> Leads {
+        Leads { destination: route.destination.clone(), class: route.class }
+    }
+
+    /// Whether both lead into one pool, in one class.
+    fn is_like(&self, other: &Leads) -> bool {
+        match (&self.destination, &other.destination) {
+            (Destination::Pool(one), Destination::Pool(two)) => {
+                one == two && self.class == other.class
+            }
+            _ => false,
+        }
+    }
+}
+
+impl<'r> From<(&'r Path, &'r Leads)> for Routed<'r> {
+    fn from((path, leads): (&'r Path, &'r Leads)) -> Routed<'r> {
         let to = match &leads.destination {
             Destination::Pool(index) => To::Pool(*index),
             Destination::Reply(reply) => To::Reply(reply),
         };
-        Some(Routed { name: &route.quoted, class: leads.class, to })
+        Routed { name: &path.quoted, class: leads.class, to }
     }
 }
 
@@ -186,117 +258,4 @@ fn without_port(host: &[u8]) -> &[u8] {
 }
 
 #[cfg(test)]
-mod tests {
-    use spillgate_core::rng::Rng;
-
-    use super::*;
-
-    fn route(host: Option<&str>, path: PathMatch, pool: usize) -> RouteSettings {
-        RouteSettings {
-            host: host.map(String::from),
-            path,
-            class: None,
-            destination: Destination::Pool(pool),
-        }
-    }
-
-    fn prefix(path: &str) -> PathMatch {
-        PathMatch::Prefix(path.into())
-    }
-
-    #[test]
-    fn the_most_specific_route_wins() {
-        let router = Router::new(&[
-            route(None, prefix("/"), 0),
-            route(None, prefix("/api"), 1),
-            route(None, PathMatch::Exact("/api".into()), 2),
-            route(Some("shop.example"), prefix("/"), 3),
-            route(None, prefix("/static/"), 4),
-        ]);
-        for (host, path, pool) in [
-            ("a", "/", Some(0)),
-            ("a", "/api/x", Some(1)),
-            ("a", "/api", Some(2)),
-            ("a", "/apix", Some(0)),
-            ("SHOP.example:8080", "/api", Some(3)),
-            ("[::1]:80", "/static/x", Some(4)),
-            ("[::1]", "/static", Some(0)),
-            ("a", "*", Some(0)),
-        ] {
-            let found = router.find(host.as_bytes(), path.as_bytes());
-            let index = found.and_then(|routed| match routed.to {
-                To::Pool(index) => Some(index),
-                To::Reply(_) => None,
-            });
-            assert_eq!(index, pool, "{host} {path}");
-        }
-    }
-
-    /// What [`Router`] says, said plainly: the best of all that match.
-    fn plainly<'r>(routes: &'r [RouteSettings], host: &str, path: &str) -> Option<&'r Destination> {
-        let matching = routes.iter().filter(|route| {
-            let host_fits = route.host.as_deref().is_none_or(|wanted| wanted == host);
-            host_fits
-                && match &route.path {
-                    PathMatch::Exact(wanted) => wanted == path,
-                    PathMatch::Prefix(wanted) if path == "*" => wanted == "/",
-                    PathMatch::Prefix(wanted) => {
-                        starts_at_border(wanted.as_bytes(), path.as_bytes())
-                    }
-                }
-        });
-        let rank = |route: &&RouteSettings| match &route.path {
-            PathMatch::Exact(_) => (route.host.is_some(), true, 0),
-            PathMatch::Prefix(wanted) => (route.host.is_some(), false, wanted.len()),
-        };
-        // Of equal ones `max_by_key` takes the last, and the first wins.
-        matching.rev().max_by_key(rank).map(|route| &route.destination)
-    }
-
-    #[test]
-    fn the_search_finds_what_a_look_at_every_route_finds() {
-        let mut rng = Rng::new(1);
-        let mut below = |count: u64| rng.below(count);
-        let pieces = ["/", "a", "b", "/a", "/ab", "-"];
-        let path = |below: &mut dyn FnMut(u64) -> u64| {
-            let mut path = String::from("/");
-            for _ in 0..below(6) {
-                path += pieces[below(6) as usize];
-            }
-            path
-        };
-        let hosts = [None, None, Some("a"), Some("b.example")];
-        for _ in 0..300 {
-            let routes: Vec<RouteSettings> = (0..below(40) as usize)
-                .map(|pool| {
-                    let text = path(&mut below);
-                    let is_exact = below(3) == 0;
-                    let path =
-                        if is_exact { PathMatch::Exact(text) } else { PathMatch::Prefix(text) };
-                    route(hosts[below(4) as usize], path, pool)
-                })
-                .collect();
-            let router = Router::new(&routes);
-            for _ in 0..50 {
-                let host = hosts[below(4) as usize].unwrap_or("other");
-                let path = if below(20) == 0 { "*".to_owned() } else { path(&mut below) };
-                let wanted = plainly(&routes, host, &path).map(|destination| match destination {
-                    Destination::Pool(pool) => *pool,
-                    Destination::Reply(_) => panic!("no route replies"),
-                });
-                let found = router.find(host.to_uppercase().as_bytes(), path.as_bytes());
-                let found = found.map(|routed| match routed.to {
-                    To::Pool(pool) => pool,
-                    To::Reply(_) => panic!("no route replies"),
-                });
-                assert_eq!(found, wanted, "{host} {path} of {routes:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn without_a_match_there_is_no_route() {
-        let router = Router::new(&[route(None, prefix("/api"), 0)]);
-        assert!(router.find(b"a", b"/").is_none());
-    }
-}
+mod tests;

@@ -193,7 +193,8 @@ pub struct RouteSettings {
     pub destination: Destination,
 }
 
-/// Which paths a route applies to. Exact wins over prefix, a longer prefix over a shorter one.
+/// Which paths a route applies to. Exact wins over prefix, a longer prefix over a shorter one. In
+/// the form of [`crate::path::plain`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathMatch {
     /// Paths that start with this, at a segment border (`/api` matches `/api` and `/api/x`, not

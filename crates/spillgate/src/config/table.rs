@@ -935,7 +935,11 @@ pub(crate) const KEYS: &[Key] = &[
         live: false,
         line: "beginning of the paths that the route applies to",
         text: "Ends at a border between segments: `/api` means `/api` and `/api/x`, not \
-               `/apix`. The longest prefix wins, and an exact path wins over a prefix.",
+               `/apix`. The longest prefix wins, and an exact path wins over a prefix. Paths \
+               are compared as workers read them: `/%61pi`, `/x/../api` and `//api` are `/api`. \
+               What workers may read in several ways that lead to different places is refused \
+               with 400 (`path_ambiguous`). Upper and lower case differ; the worker gets the \
+               path as the client sent it.",
         since: "0.1.0",
     },
     Key {
@@ -945,7 +949,8 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Off("`path` holds"),
         live: false,
         line: "the one path that the route applies to",
-        text: "In place of `path`.",
+        text: "In place of `path`, and compared as that is. `/deny/` is another path than \
+               `/deny`: write `path` where nothing below may pass.",
         since: "0.1.0",
     },
     Key {

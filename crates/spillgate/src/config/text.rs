@@ -209,7 +209,7 @@ pub(super) fn host(text: &str) -> Result<String, Fault> {
     Ok(lower)
 }
 
-/// Reads the path of a request, as a client would send it.
+/// Reads the path of a route, in the form in which it is compared with requests.
 pub(super) fn url_path(text: &str) -> Result<String, Fault> {
     const LENGTH_MAX: usize = 4096;
     if !text.starts_with('/') {
@@ -225,7 +225,13 @@ pub(super) fn url_path(text: &str) -> Result<String, Fault> {
         let what = "clients send anything but visible ASCII percent-encoded";
         return Err(Fault::with_mend(what, percent_encoded(text)));
     }
-    Ok(text.to_owned())
+    match spillgate_proxy::path::plain(text) {
+        Some(plain) if plain == text => Ok(plain),
+        Some(plain) => {
+            Err(Fault::with_mend("paths are compared as workers read them, in one form", plain))
+        }
+        None => Err(Fault::new("no request has a zero byte in its path")),
+    }
 }
 
 fn percent_encoded(text: &str) -> String {
@@ -355,6 +361,8 @@ mod tests {
         assert_eq!(mend(url_path("api")).as_deref(), Some("/api"));
         assert_eq!(mend(url_path("/a?b=c")).as_deref(), Some("/a"));
         assert_eq!(mend(url_path("/ä b")).as_deref(), Some("/%C3%A4%20b"));
+        assert_eq!(mend(url_path("/%61//b/./c/../%c3%a4")).as_deref(), Some("/a/b/%C3%A4"));
+        assert_eq!(mend(url_path("/a%00")), None);
     }
 
     #[test]

@@ -353,3 +353,24 @@ fn memory_for_bodies_that_is_used_up() {
     assert_eq!(spillgate.ask(post("/", vec![b'x'; 100_000])).status(), 200);
     assert!(spillgate.ask(get("/bytes/5000000")).body == Echo::bytes(5_000_000));
 }
+
+/// A reply or another pool is not walked around by another spelling of its path.
+#[test]
+fn paths_that_workers_may_read_as_another_route() {
+    let deny = "[[route]]\npath = \"/deny\"\nreply = { status = 403 }\n\
+                [[route]]\npath = \"/\"\npool = \"app\"";
+    let (echo, spillgate) = Echo::behind(|config| config.section(deny));
+    for path in ["/deny", "/%64eny", "//deny", "/x/../deny", "/deny/.", "/deny/x?/../y"] {
+        assert_eq!(spillgate.ask(get(path)).status(), 403, "{path}");
+    }
+    for path in ["/deny%2Fx", "/deny;x", "//a/deny", "/deny/../x", "/..%5cdeny", "/deny%00"] {
+        let mut client = spillgate.connect();
+        client.send(get(path));
+        expect_refused(&spillgate, &mut client, 400, "path_ambiguous");
+    }
+    assert!(echo.seen().is_empty());
+    for path in ["/%61//b;c", "/x%2fy?/deny/../%64eny"] {
+        assert_eq!(spillgate.ask(get(path)).status(), 200, "{path}");
+        assert_eq!(echo.seen().pop().map(|seen| seen.head.target().to_owned()), Some(path.into()));
+    }
+}

@@ -5,7 +5,8 @@
 //! port. No user info, no percent encoding, no list. Looser in queries, since browsers send `|`,
 //! `^`, `{` and others there as they are. A `\` in a path is refused: some workers read it as `/`.
 //!
-//! Absent: percent decoding and dot segments, which are for whoever matches paths.
+//! Absent: percent decoding and dot segments, which are for whoever matches paths; the path is
+//! passed on as it came.
 
 use std::net::Ipv6Addr;
 

@@ -79,6 +79,8 @@ pub enum RefuseReason {
     BodyTooSlow,
     /// No route matches its host and path.
     NoRoute,
+    /// Its path can be read in several ways, and they lead to different places.
+    PathAmbiguous,
     /// It is a CONNECT: we are no forward proxy.
     Connect,
     /// Its protocol version is none of ours.
@@ -97,6 +99,7 @@ impl LabelSet for RefuseReason {
         RefuseReason::BodyTooLarge,
         RefuseReason::BodyTooSlow,
         RefuseReason::NoRoute,
+        RefuseReason::PathAmbiguous,
         RefuseReason::Connect,
         RefuseReason::Version,
         RefuseReason::Expectation,
@@ -116,6 +119,7 @@ impl LabelSet for RefuseReason {
             RefuseReason::BodyTooLarge => "body_too_large",
             RefuseReason::BodyTooSlow => "body_too_slow",
             RefuseReason::NoRoute => "no_route",
+            RefuseReason::PathAmbiguous => "path_ambiguous",
             RefuseReason::Connect => "connect",
             RefuseReason::Version => "version",
             RefuseReason::Expectation => "expectation",

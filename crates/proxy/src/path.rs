@@ -1,10 +1,10 @@
 //! How workers read the path of a request, so that routes are compared with what they will see.
 //!
-//! Nearly all paths are read by everybody as they stand ([`is_plain`], one scan). Of the others
+//! Nearly all paths are read by everybody as they stand (`is_plain`, one scan). Of the others
 //! there is a **plain form**, in which routes are written and compared: percent-encoding of what
 //! needs none undone, other encoding in upper case, repeated slashes made one, dot segments
 //! followed (RFC 3986 section 6.2.2, with the slashes in addition). On some points workers differ;
-//! each is a bit of [`Reading`], so that a route can be asked for under every combination. Where
+//! each is a bit of a `Reading`, so that a route can be asked for under every combination. Where
 //! dot segments are followed (before or after decoding, before or after slashes are made one, or
 //! not at all) has too many answers: whether there are any is all that is told of that.
 //!

@@ -4,9 +4,7 @@
 
 use std::sync::Arc;
 
-use spillgate_core::gate::{
-    Fate, Fault, Heard, Input, Outcome, Permit, Probe, ProbeKind, Probed, Returned,
-};
+use spillgate_core::gate::{Heard, Input, Late, Permit, Probe, ProbeKind, Probed};
 use spillgate_core::id::WorkerId;
 use spillgate_core::pool::{OutReason, State};
 use spillgate_runtime::clock;
@@ -96,28 +94,17 @@ async fn ask_worker(pool: Arc<Pool>, probe: Probe, metrics: Arc<ControlMetrics>)
     cell.increment();
     pool.tell_from_control(Input::Probed(Probed { worker, heard, permit }));
     if let Some((permit, asking)) = late {
-        pool.tell_from_control(hear_late(&pool, worker, permit, asking).await);
+        let late = hear_late(&pool, permit, asking).await;
+        pool.tell_from_control(Input::Late(late));
     }
 }
 
 /// A worker that was too slow for a probe may be at it still, so the slot stays taken until it says
 /// something, as that of an exchange does.
-async fn hear_late(
-    pool: &Pool,
-    worker: WorkerId,
-    permit: Permit,
-    asking: impl Future<Output = Heard>,
-) -> Input {
+async fn hear_late(pool: &Pool, permit: Permit, asking: impl Future<Output = Heard>) -> Late {
     let last = clock::now() + pool.settings.exchange_time_max;
-    match drive::until(last, asking).await {
-        Some(heard) => Input::Probed(Probed { worker, heard, permit: Some(permit) }),
-        None => Input::Return(Returned {
-            permit,
-            outcome: Outcome::Overload,
-            fault: Some(Fault::Stuck),
-            connection: Fate::Cut,
-        }),
-    }
+    let heard = drive::until(last, asking).await;
+    Late { permit, heard: heard.unwrap_or(Heard::Nothing) }
 }
 
 async fn hear(pool: &Pool, opened: Opened, endpoint: &Endpoint) -> Heard {

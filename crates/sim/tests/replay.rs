@@ -139,13 +139,13 @@ fn a_broken_trace_is_an_error_with_its_line() {
         let error = replay(text).expect_err(text).to_string();
         assert_eq!(error, expected, "{text}");
     };
-    check("", "line 1: expected 'spillgate gate trace 2'");
+    check("", "line 1: expected 'spillgate gate trace 3'");
     check(
-        "spillgate gate trace 2",
+        "spillgate gate trace 3",
         "line 1: expected 'set', 'begin', 'in', 'at' or 'out' in order",
     );
-    check("spillgate gate trace 2\nbegin 0\n", "line 2: expected the setting 'slots' in its range");
-    check("spillgate gate trace 2\nset slots x\nbegin 0\n", "line 2: expected the field 'value'");
+    check("spillgate gate trace 3\nbegin 0\n", "line 2: expected the setting 'slots' in its range");
+    check("spillgate gate trace 3\nset slots x\nbegin 0\n", "line 2: expected the field 'value'");
     let head: Vec<_> = RECORDED.lines().take_while(|line| !line.starts_with("in")).collect();
     let (head, line) = (head.join("\n"), head.len() + 1);
     let after = |text: &str, expected: &str| {

@@ -31,6 +31,9 @@ pub enum Input {
     },
     /// A probe ended.
     Probed(Probed),
+    /// A worker that had been too slow for a probe, of which [`Input::Probed`] was said without its
+    /// permit, is at it no more.
+    Late(Late),
     /// A worker joined, left, or changed by the supervisor's or an operator's word.
     Member {
         /// The worker.
@@ -207,8 +210,20 @@ pub struct Probed {
     pub worker: WorkerId,
     /// What it said.
     pub heard: Heard,
-    /// The permit that came with the probe, if one did.
+    /// The permit that came with the probe, if one did; none also where the worker may be at it
+    /// still, and [`Input::Late`] will bring it.
     pub permit: Option<Permit>,
+}
+
+/// The late end of a question whose probe had ended before. It says nothing of the question that
+/// may be under way meanwhile.
+#[derive(Debug)]
+pub struct Late {
+    /// The slot that the question took.
+    pub permit: Permit,
+    /// What the worker said. [`Heard::Nothing`]: it was waited for long enough, and the slot is
+    /// stuck.
+    pub heard: Heard,
 }
 
 /// What can happen to a worker as a member of its pool.

@@ -134,6 +134,7 @@ impl Gate {
             Input::Return(returned) => self.returned(returned),
             Input::Closed { worker, shard } => self.closed(worker, shard),
             Input::Probed(probed) => self.probed(probed),
+            Input::Late(late) => self.late(late),
             Input::Member { worker, change } => self.member(worker, change),
             Input::Report { worker, report } => self.report(worker, &report),
             Input::Load { worker, utilization } => self.load(worker, utilization),

@@ -10,7 +10,7 @@ use crate::pool::{self, OutReason, State};
 use crate::time::{Duration, Instant};
 
 use super::permits::Held;
-use super::{Gate, Heard, Output, Permit, Probe, ProbeKind, Probed};
+use super::{Gate, Heard, Late, Output, Permit, Probe, ProbeKind, Probed};
 
 impl Gate {
     /// Ask every worker that is due.
@@ -48,6 +48,22 @@ impl Gate {
         }
         self.schedule(index);
         self.judge_probes();
+        self.after(index);
+    }
+
+    /// A question has ended that was given up before: its slot comes back, or is stuck.
+    pub(super) fn late(&mut self, late: Late) {
+        let Some((index, present)) = self.take_back_probe(late.permit) else {
+            return;
+        };
+        if late.heard == Heard::Nothing && present {
+            let worker = self.pool.worker_mut(index);
+            worker.in_flight += 1;
+            worker.cut(self.now);
+            self.pool.refresh(index);
+            self.take_out(index, OutReason::Stuck);
+            self.ask_stuck(index);
+        }
         self.after(index);
     }
 
@@ -176,18 +192,19 @@ impl Gate {
         self.send_probe(index, Probe { worker: id, kind, permit });
     }
 
-    fn take_back_probe(&mut self, permit: Permit) {
-        let Some(held) = self.permits.take_back(permit) else {
-            return;
-        };
+    /// Count the slot of a question as free: whose it was, and whether of its present process.
+    fn take_back_probe(&mut self, permit: Permit) -> Option<(usize, bool)> {
+        let held = self.permits.take_back(permit)?;
         let index = self.pool.find(held.worker).expect("a worker with a permit out is a member");
         let worker = self.pool.worker_mut(index);
         worker.permits -= 1;
-        if held.incarnation == worker.incarnation {
+        let present = held.incarnation == worker.incarnation;
+        if present {
             worker.in_flight -= 1;
             worker.connections.close_used();
         }
         self.pool.refresh(index);
+        Some((index, present))
     }
 
     fn probe_permit(&mut self, index: usize, worker: WorkerId) -> Permit {

@@ -1,20 +1,14 @@
 //! What an agent's word does to a worker: the vectors of HAProxy's agent-check.
 
 use crate::gate::Settings;
-use crate::units::Slots;
 
 use super::script::check;
-use super::settings;
-
-fn four_slots() -> Settings {
-    let four = Slots::new(4).expect("four is not zero");
-    Settings { slots: four, connections_max: four, ..settings() }
-}
+use super::{settings, with_slots};
 
 #[test]
 fn a_percentage_is_a_share_of_the_slots() {
     check(
-        &four_slots(),
+        &with_slots(4),
         "0 up 0
          1 agent 0 percent=75
          1 arrive 1 -> grant 1 0 new
@@ -28,7 +22,7 @@ fn a_percentage_is_a_share_of_the_slots() {
 #[test]
 fn zero_percent_drains_and_what_is_inside_ends() {
     check(
-        &four_slots(),
+        &with_slots(4),
         "0 up 0
          0 arrive 1 -> grant 1 0 new
          1 agent 0 percent=0 -> state 0 draining
@@ -42,7 +36,7 @@ fn zero_percent_drains_and_what_is_inside_ends() {
 #[test]
 fn a_report_may_set_everything_at_once() {
     let gate = &mut check(
-        &four_slots(),
+        &with_slots(4),
         "0 up 0
          0 agent 0 maint down -> state 0 out-maint
          1 agent 0 ready up slots=3 percent=50 -> state 0 up",
@@ -123,7 +117,7 @@ fn maintenance_stops_the_probes() {
 #[test]
 fn fewer_slots_let_what_is_inside_end() {
     check(
-        &four_slots(),
+        &with_slots(4),
         "0 up 0
          0 arrive 1 -> grant 1 0 new
          0 arrive 2 -> grant 2 0 new
@@ -142,8 +136,7 @@ fn fewer_slots_let_what_is_inside_end() {
 fn each_gate_grants_what_is_asked_for() {
     // Three balancers that are told of 30 slots may bring 90 exchanges: who asks knows how many
     // they are.
-    let hundred = Slots::new(100).expect("not zero");
-    let settings = Settings { slots: hundred, connections_max: hundred, ..settings() };
+    let settings = with_slots(100);
     let granted = || {
         let script = "0 up 0\n0 agent 0 up slots=30\n";
         check(&settings, script).view(crate::time::Instant::ZERO).slots
@@ -168,7 +161,7 @@ fn a_stranger_s_agent_is_not_heard() {
 #[test]
 fn a_worker_that_is_too_busy_gets_fewer_and_one_more_when_it_is_well() {
     check(
-        &four_slots(),
+        &with_slots(4),
         "0 up 0
          0 arrive 1 -> grant 1 0 new
          0 arrive 2 -> grant 2 0 new

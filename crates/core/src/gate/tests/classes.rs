@@ -4,7 +4,7 @@ use crate::gate::{Order, Settings};
 use crate::time::Duration;
 
 use super::script::check;
-use super::settings;
+use super::{served, settings};
 
 #[test]
 fn the_more_important_is_served_first_then_the_older() {
@@ -114,18 +114,8 @@ fn what_the_client_said_counts_before_anything_is_known() {
 
 /// Thirty fast ones and ten slow ones are known, in front of one worker.
 fn known() -> String {
-    let mut script = String::from("0 up 0\n");
-    let mut now = 0;
-    for ticket in 0..40 {
-        let (kind, time) = if ticket % 4 == 3 { (2, 200) } else { (1, 10) };
-        let way = if ticket == 0 { "new" } else { "idle" };
-        let end = now + time;
-        script.push_str(&format!("{now} arrive {ticket} kind={kind} -> grant {ticket} 0 {way}\n"));
-        script.push_str(&format!("{end} ok {ticket}\n"));
-        now = end;
-    }
-    // 2300 ms have passed.
-    script
+    // 2300 ms pass.
+    served((0..40).map(|ticket| if ticket % 4 == 3 { (2, 200) } else { (1, 10) }))
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::id::Ticket;
 use crate::units::Slots;
 
 use super::script::check;
-use super::settings;
+use super::{settings, with_slots};
 
 #[test]
 fn an_idle_connection_on_the_asking_shard_is_preferred() {
@@ -86,10 +86,8 @@ fn who_waits_for_a_close_waits_on_when_the_worker_goes() {
 
 #[test]
 fn a_connection_that_comes_back_to_the_right_shard_serves_who_waits_for_a_close() {
-    let two = Slots::new(2).expect("two is not zero");
-    let settings = Settings { slots: two, connections_max: two, ..settings() };
     check(
-        &settings,
+        &with_slots(2),
         "0 up 0
          0 arrive 1 s=1 -> grant 1 0 new
          0 arrive 2 s=0 -> grant 2 0 new
@@ -103,8 +101,7 @@ fn a_connection_that_comes_back_to_the_right_shard_serves_who_waits_for_a_close(
 
 #[test]
 fn with_room_for_more_connections_nothing_is_closed() {
-    let two = Slots::new(2).expect("two is not zero");
-    let settings = Settings { connections_max: two, ..settings() };
+    let settings = Settings { slots: Slots::ONE, ..with_slots(2) };
     check(
         &settings,
         "0 up 0

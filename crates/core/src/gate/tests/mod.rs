@@ -15,6 +15,26 @@ use crate::units::{Ratio, Slots};
 
 use super::{Order, Settings, Shedding};
 
+/// A pool whose workers have so many slots, and as many connections.
+fn with_slots(count: u32) -> Settings {
+    let slots = Slots::new(count).expect("at least one");
+    Settings { slots, connections_max: slots, ..settings() }
+}
+
+/// The script of one worker that serves exchanges one after the other, each of a kind and as long
+/// as given in milliseconds. Their tickets are 0, 1, 2 and so on.
+fn served(exchanges: impl IntoIterator<Item = (u64, u64)>) -> String {
+    let mut script = String::from("0 up 0\n");
+    let mut now = 0;
+    for (ticket, (kind, time)) in exchanges.into_iter().enumerate() {
+        let (way, end) = (if ticket == 0 { "new" } else { "idle" }, now + time);
+        script.push_str(&format!("{now} arrive {ticket} kind={kind} -> grant {ticket} 0 {way}\n"));
+        script.push_str(&format!("{end} ok {ticket}\n"));
+        now = end;
+    }
+    script
+}
+
 /// The defaults of a pool.
 pub(crate) fn settings() -> Settings {
     Settings {

@@ -4,7 +4,7 @@ use crate::time::Duration;
 use crate::units::Slots;
 
 use super::script::check;
-use super::settings;
+use super::{served, settings, with_slots};
 use crate::gate::Settings;
 
 #[test]
@@ -187,28 +187,19 @@ fn a_gate_that_drains_sheds_all_but_what_runs() {
 
 #[test]
 fn slots_beyond_the_connections_are_no_slots() {
-    let two = Slots::new(2).expect("two is not zero");
-    let settings = Settings { slots: two, connections_max: Slots::ONE, ..settings() };
+    let settings = Settings { connections_max: Slots::ONE, ..with_slots(2) };
     check(&settings, "0 up 0\n0 arrive 1 -> grant 1 0 new\n0 arrive 2");
 }
 
 #[test]
 fn exchanges_are_not_given_where_the_answer_would_come_too_late() {
     let settings = Settings { answer_within: Some(Duration::from_millis(300)), ..settings() };
-    let mut script = String::from("0 up 0\n");
-    for ticket in 0..30 {
-        let (from, to) = (ticket * 100, ticket * 100 + 100);
-        let way = if ticket == 0 { "new" } else { "idle" };
-        script.push_str(&format!("{from} arrive {ticket} -> grant {ticket} 0 {way}\n"));
-        script.push_str(&format!("{to} ok {ticket}\n"));
-    }
-    script.push_str(
-        "3000 arrive 30 received=3000 -> grant 30 0 idle
+    let script = served([(0, 100); 30])
+        + "3000 arrive 30 received=3000 -> grant 30 0 idle
          3000 arrive 31 received=3000
          3000 arrive 32 received=2750 -> shed 32 deadline-unmeetable retry 200
          3010 arrive 33 received=3010
          3200 timeout -> shed 31 deadline-unmeetable retry 200
-         3200 ok 30 -> grant 33 0 idle waited 190",
-    );
+         3200 ok 30 -> grant 33 0 idle waited 190";
     check(&settings, &script);
 }

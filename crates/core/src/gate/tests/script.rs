@@ -9,16 +9,18 @@
 //! `user=N`, `tenant=N`, `kind=N`, `deadline=MS`, `unsent=W,W` or `sent=W,W` with `deaths=N`,
 //! `charged=N`; `ok`, `shut` (success, connection closed), `ignore`, `error`, `refused`, `reset`,
 //! `refusal`, `stuck`, `cut` with a ticket that has a permit; `abandon T`; `closed W S`; `well W`,
-//! `badly W`, `nothing W` (what a probe heard); `agent W` with what its agent mentions of `ready`,
-//! `drain`, `maint`, `up`, `down`, `percent=N` and `slots=N`; `load W PERCENT`; `shutdown`. `up` is
-//! a supervised worker that is ready, and its outputs are not looked at.
+//! `badly W`, `nothing W` (what a probe heard); `slow W` (a probe heard nothing, and the worker may
+//! be at it still), then `late WELL|BADLY|NOTHING` with the oldest of those; `agent W` with what
+//! its agent mentions of `ready`, `drain`, `maint`, `up`, `down`, `percent=N` and `slots=N`; `load W
+//! PERCENT`; `shutdown`. `up` is a supervised worker that is ready, and its outputs are not looked
+//! at.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::gate::trace::words;
 use crate::gate::{
-    Arrival, Attempt, Change, Claim, Class, Fate, Fault, Gate, Input, Outcome, Output, Permit,
-    Probed, Returned, Settings, Tried,
+    Arrival, Attempt, Change, Claim, Class, Fate, Fault, Gate, Heard, Input, Late, Outcome, Output,
+    Permit, Probed, Returned, Settings, Tried,
 };
 use crate::id::{Kind, ShardId, Tenant, Ticket, User, WorkerId};
 use crate::pool::Report;
@@ -31,6 +33,7 @@ pub(super) fn check(settings: &Settings, script: &str) -> Gate {
         gate: Gate::new(settings.clone(), Instant::ZERO),
         held: BTreeMap::new(),
         probes: BTreeMap::new(),
+        slow: VecDeque::new(),
     };
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (step, expected) = line.split_once("->").unwrap_or((line, ""));
@@ -47,6 +50,8 @@ struct Runner {
     gate: Gate,
     held: BTreeMap<u64, Permit>,
     probes: BTreeMap<u32, Option<Permit>>,
+    /// Of probes that were given up.
+    slow: VecDeque<Permit>,
 }
 
 impl Runner {
@@ -92,9 +97,17 @@ impl Runner {
             "well" | "badly" | "nothing" => {
                 let worker = worker(arguments[0]);
                 let permit = self.probes.remove(&worker.0).expect("a probe is under way");
-                let heard = words::HEARD.into_iter().find(|heard| words::heard(*heard) == verb);
-                let heard = heard.expect("the verb is one of the three");
-                Input::Probed(Probed { worker, heard, permit })
+                Input::Probed(Probed { worker, heard: heard(verb), permit })
+            }
+            "slow" => {
+                let worker = worker(arguments[0]);
+                let permit = self.probes.remove(&worker.0).expect("a probe is under way");
+                self.slow.extend(permit);
+                Input::Probed(Probed { worker, heard: Heard::Nothing, permit: None })
+            }
+            "late" => {
+                let permit = self.slow.pop_front().expect("a probe was slow");
+                Input::Late(Late { permit, heard: heard(arguments[0]) })
             }
             "agent" => Input::Report { worker: worker(arguments[0]), report: report(arguments) },
             "load" => {
@@ -163,6 +176,11 @@ fn number(word: &str) -> u64 {
 
 fn worker(word: &str) -> WorkerId {
     WorkerId(number(word) as u32)
+}
+
+fn heard(word: &str) -> Heard {
+    let found = words::HEARD.into_iter().find(|heard| words::heard(*heard) == word);
+    found.expect("the word is one of the three")
 }
 
 fn change(verb: &str) -> Option<Change> {

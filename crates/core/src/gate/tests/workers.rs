@@ -3,15 +3,9 @@
 use crate::gate::{Settings, Tried};
 use crate::id::WorkerId;
 use crate::time::{Duration, Instant};
-use crate::units::Slots;
 
 use super::script::check;
-use super::settings;
-
-fn two_slots() -> Settings {
-    let two = Slots::new(2).expect("two is not zero");
-    Settings { slots: two, connections_max: two, ..settings() }
-}
+use super::{settings, with_slots};
 
 #[test]
 fn a_worker_started_by_others_serves_when_a_probe_succeeds() {
@@ -177,7 +171,7 @@ fn a_cut_slot_stays_taken_until_the_worker_says_anything_on_a_new_connection() {
 #[test]
 fn a_cut_slot_takes_no_other_slot_with_it() {
     check(
-        &two_slots(),
+        &with_slots(2),
         "0 up 0
          0 arrive 1 -> grant 1 0 new
          0 arrive 2 -> grant 2 0 new
@@ -196,7 +190,7 @@ fn a_cut_slot_takes_no_other_slot_with_it() {
 fn an_answer_to_a_question_from_before_the_cut_frees_nothing() {
     let every_second = Some(Duration::from_secs(1));
     check(
-        &Settings { probe_interval_up: every_second, probe_exchange: true, ..two_slots() },
+        &Settings { probe_interval_up: every_second, probe_exchange: true, ..with_slots(2) },
         "0 up 0
          0 arrive 1 -> grant 1 0 new
          1000 timeout -> probe 0 exchange slot
@@ -260,7 +254,7 @@ fn the_supervisor_s_word_frees_stuck_slots() {
 #[test]
 fn a_stuck_slot_is_counted_as_taken() {
     let mut gate = check(
-        &two_slots(),
+        &with_slots(2),
         "0 up 0
          0 arrive 1 -> grant 1 0 new
          0 arrive 2 -> grant 2 0 new
@@ -370,7 +364,7 @@ fn a_supervised_worker_that_is_out_is_probed_like_others_but_not_before_it_is_re
 
 #[test]
 fn an_exchange_probe_takes_a_slot_like_an_exchange() {
-    let settings = Settings { probe_exchange: true, ..two_slots() };
+    let settings = Settings { probe_exchange: true, ..with_slots(2) };
     check(
         &settings,
         "0 up 0 1
@@ -387,7 +381,7 @@ fn an_exchange_probe_takes_a_slot_like_an_exchange() {
 
 #[test]
 fn a_busy_worker_that_is_out_is_asked_when_a_slot_comes_free() {
-    let settings = Settings { probe_exchange: true, eject_after: 0, ..two_slots() };
+    let settings = Settings { probe_exchange: true, eject_after: 0, ..with_slots(2) };
     check(
         &settings,
         "0 up 0
@@ -401,6 +395,29 @@ fn a_busy_worker_that_is_out_is_asked_when_a_slot_comes_free() {
          202 timeout -> probe 0 exchange slot
          203 well 0 -> state 0 up",
     );
+}
+
+#[test]
+fn the_late_end_of_one_question_is_not_the_end_of_another() {
+    let every_second = Some(Duration::from_secs(1));
+    let settings = Settings {
+        probe_interval_up: every_second,
+        probe_exchange: true,
+        probe_fall: 2,
+        ..with_slots(2)
+    };
+    let asked_again = "0 up 0 1
+         1000 timeout -> probe 0 exchange slot; probe 1 exchange slot
+         1010 well 1
+         1200 slow 0
+         2010 timeout -> probe 1 exchange slot
+         2020 well 1
+         2200 timeout -> probe 0 exchange slot\n";
+    let second = "2310 nothing 0 -> state 0 out-probe";
+    check(&settings, &format!("{asked_again}2300 late well\n{second}"));
+    check(&settings, &format!("{asked_again}2300 late badly\n{second}"));
+    // Its slot is stuck, so it is asked for that, and what it was asked before is moot.
+    check(&settings, &format!("{asked_again}2300 late nothing -> state 0 out-stuck\n2310 well 0"));
 }
 
 #[test]

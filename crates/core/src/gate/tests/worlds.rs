@@ -11,8 +11,8 @@ use proptest::prelude::*;
 
 use crate::gate::trace::words;
 use crate::gate::{
-    Arrival, Attempt, Change, Claim, Class, Connection, Fate, Fault, Gate, Heard, Input, Order,
-    Outcome, Output, Permit, Probed, Returned, Settings, Tried,
+    Arrival, Attempt, Change, Claim, Class, Connection, Fate, Fault, Gate, Heard, Input, Late,
+    Order, Outcome, Output, Permit, Probed, Returned, Settings, Tried,
 };
 use crate::id::{Kind, ShardId, Tenant, Ticket, User, WorkerId};
 use crate::pool::{Admin, Health, Report, State};
@@ -57,6 +57,8 @@ struct World {
     shards: Vec<Shard>,
     waiting: BTreeMap<u64, Arrival>,
     probes: Vec<(WorkerId, Option<Permit>)>,
+    /// Slots of probes that were given up.
+    slow: Vec<Permit>,
     processes: BTreeMap<u32, Process>,
     /// Those who had a slot before this step.
     reserved: BTreeSet<u64>,
@@ -95,6 +97,7 @@ impl World {
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             waiting: BTreeMap::new(),
             probes: Vec::new(),
+            slow: Vec::new(),
             processes: BTreeMap::new(),
             reserved: BTreeSet::new(),
             tickets: 0,
@@ -110,7 +113,8 @@ impl World {
             55..75 => self.end_one(),
             75..80 => self.abandon(),
             80..85 => self.close_one(),
-            85..93 => self.answer_probe(),
+            85..92 => self.answer_probe(),
+            92 => self.end_late(),
             93..97 => self.change_member(),
             97..99 => self.report(),
             _ => self.handle(Input::Abandon(Ticket(u64::MAX))),
@@ -257,7 +261,18 @@ impl World {
                 1 => Heard::Badly,
                 _ => Heard::Well,
             };
+            let given_up = heard == Heard::Nothing && self.rng.below(2) == 0;
+            let (permit, slow) = if given_up { (None, permit) } else { (permit, None) };
+            self.slow.extend(slow);
             self.handle(Input::Probed(Probed { worker, heard, permit }));
+        }
+    }
+
+    /// A worker has done with a probe that was given up, or it was waited for long enough.
+    fn end_late(&mut self) {
+        if let Some(permit) = self.slow.pop() {
+            let heard = words::HEARD[self.rng.below(3) as usize];
+            self.handle(Input::Late(Late { permit, heard }));
         }
     }
 
@@ -396,8 +411,9 @@ impl World {
             self.deliver();
             self.end_one();
         }
-        while !self.probes.is_empty() {
+        while !self.probes.is_empty() || !self.slow.is_empty() {
             self.answer_probe();
+            self.end_late();
         }
         let view = self.gate.view(self.now);
         let stuck: u32 = view.workers.iter().map(|worker| worker.stuck).sum();

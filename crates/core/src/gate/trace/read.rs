@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::{FromStr, SplitAsciiWhitespace};
 
-use crate::gate::{Arrival, Attempt, Change, Claim, Class, Fate, Fault, Heard, Input, Outcome};
+use crate::gate::{
+    Arrival, Attempt, Change, Claim, Class, Fate, Fault, Heard, Input, Late, Outcome,
+};
 use crate::gate::{Permit, Probed, Returned, Settings, Tried};
 use crate::id::{self, ShardId, Ticket, WorkerId};
 use crate::pool::Report;
@@ -61,6 +63,7 @@ enum Kind {
     Return { permit: u64, outcome: Outcome, fault: Option<Fault>, connection: Fate },
     Closed { worker: WorkerId, shard: ShardId },
     Probed { worker: WorkerId, heard: Heard, permit: Option<u64> },
+    Late { permit: u64, heard: Heard },
     Member { worker: WorkerId, change: Change },
     Report { worker: WorkerId, report: Report },
     Load { worker: WorkerId, utilization: u32 },
@@ -163,6 +166,7 @@ impl Step {
                 let permit = permit.map(take).transpose()?;
                 Input::Probed(Probed { worker, heard, permit })
             }
+            Kind::Late { permit, heard } => Input::Late(Late { permit: take(permit)?, heard }),
             Kind::Member { worker, change } => Input::Member { worker, change },
             Kind::Report { worker, report } => Input::Report { worker, report },
             Kind::Load { worker, utilization } => Input::Load { worker, utilization },
@@ -265,6 +269,10 @@ impl<'a> Fields<'a> {
                 worker: self.worker()?,
                 heard: self.one_of("heard", &words::HEARD, words::heard)?,
                 permit: self.optional("permit")?,
+            },
+            "late" => Kind::Late {
+                permit: self.number("permit")?,
+                heard: self.one_of("heard", &words::HEARD, words::heard)?,
             },
             "member" => Kind::Member {
                 worker: self.worker()?,

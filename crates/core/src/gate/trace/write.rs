@@ -107,6 +107,9 @@ impl<W: Write> TraceWriter<W> {
                 write!(sink, "probed {} {heard} ", probed.worker.0)?;
                 write_permit(sink, probed.permit.as_ref())
             }
+            Input::Late(late) => {
+                write!(sink, "late {} {}", late.permit.number(), words::heard(late.heard))
+            }
             Input::Member { worker, change } => {
                 write!(sink, "member {} {}", worker.0, words::change(*change))
             }

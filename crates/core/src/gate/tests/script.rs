@@ -11,9 +11,9 @@
 //! `refusal`, `stuck`, `cut` with a ticket that has a permit; `abandon T`; `closed W S`; `well W`,
 //! `badly W`, `nothing W` (what a probe heard); `slow W` (a probe heard nothing, and the worker may
 //! be at it still), then `late WELL|BADLY|NOTHING` with the oldest of those; `agent W` with what
-//! its agent mentions of `ready`, `drain`, `maint`, `up`, `down`, `percent=N` and `slots=N`; `load W
-//! PERCENT`; `shutdown`. `up` is a supervised worker that is ready, and its outputs are not looked
-//! at.
+//! its agent mentions of `ready`, `drain`, `maint`, `up`, `down`, `percent=N` and `slots=N`; `load`
+//! with a worker and its percentage; `shutdown`. `up` is a supervised worker that is ready, and its
+//! outputs are not looked at.
 
 use std::collections::{BTreeMap, VecDeque};
 

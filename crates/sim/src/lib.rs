@@ -26,7 +26,8 @@ pub use plan::{PlanError, Question, plan};
 pub use replay::{ReplayError, replay};
 pub use report::{page, table};
 pub use scenario::{ReadFile, Scenario, ScenarioError, duration};
-pub use summary::{GroupSummary, Point, PoolSummary, Series, Summary};
+pub use summary::TenantSummary;
+pub use summary::{GroupSummary, PathSummary, PhaseSummary, Point, PoolSummary, Series, Summary};
 pub use world::{Run, Running, simulate};
 
 impl Scenario {

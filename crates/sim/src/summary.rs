@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use spillgate_core::gate::Reason;
+use spillgate_core::gate::{Class, Reason};
 use spillgate_core::time::{Duration, Instant};
 
 /// How many parts the time of a run has in its charts.
@@ -24,6 +24,10 @@ pub struct Summary {
     pub seed: u64,
     /// By group of clients.
     pub groups: Vec<GroupSummary>,
+    /// By the steps of the load, where it has any.
+    pub phases: Vec<PhaseSummary>,
+    /// By tenant.
+    pub tenants: Vec<TenantSummary>,
     /// By pool.
     pub pools: Vec<PoolSummary>,
     /// The most queries that each database ever had at once.
@@ -39,6 +43,8 @@ pub struct GroupSummary {
     pub name: String,
     /// Index of its pool.
     pub pool: usize,
+    /// How important it is.
+    pub class: Class,
     /// Exchanges that came.
     pub arrivals: u64,
     /// Those of them with which a client asked again.
@@ -51,12 +57,59 @@ pub struct GroupSummary {
     pub shed: BTreeMap<Reason, u64>,
     /// Those that were tried and did not work.
     pub failed: u64,
+    /// Those that a worker answered with a 5xx.
+    pub errors: u64,
     /// Those whose client left first, where it was noticed.
     pub abandoned: u64,
     /// Clients that gave up, noticed or not.
     pub timeouts: u64,
     /// Times from arrival to answer, sorted; late ones too.
     pub times: Vec<Duration>,
+    /// By what was asked for, where the group has paths.
+    pub paths: Vec<PathSummary>,
+}
+
+/// What became of the exchanges that asked for one path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PathSummary {
+    /// The path.
+    pub path: String,
+    /// Exchanges that came.
+    pub arrivals: u64,
+    /// Those that were answered in time.
+    pub served: u64,
+    /// Times from arrival to answer, sorted; late ones too.
+    pub times: Vec<Duration>,
+}
+
+/// What became of those who came between two steps of the load.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PhaseSummary {
+    /// When it began.
+    pub from: Duration,
+    /// How long it was.
+    pub length: Duration,
+    /// Exchanges that came.
+    pub arrivals: u64,
+    /// Those that were answered in time.
+    pub served: u64,
+    /// Those that were turned away.
+    pub shed: u64,
+    /// Times from arrival to an answer in time, sorted.
+    pub times: Vec<Duration>,
+}
+
+/// What became of the exchanges of one tenant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TenantSummary {
+    /// Its name.
+    pub name: String,
+    /// Exchanges that came.
+    pub arrivals: u64,
+    /// Those that were answered in time.
+    pub served: u64,
+    /// Those that were turned away.
+    pub shed: u64,
 }
 
 /// What was seen of one pool.
@@ -102,7 +155,11 @@ pub struct Point {
     pub timeouts: u64,
     /// Exchanges that were turned away, by reason.
     pub shed: BTreeMap<Reason, u64>,
-    /// Exchanges that failed.
+    /// Answers in time, by class.
+    pub served_by_class: [u64; Class::COUNT],
+    /// Exchanges that were turned away, by class.
+    pub shed_by_class: [u64; Class::COUNT],
+    /// Exchanges that failed, or were answered with a 5xx.
     pub failed: u64,
     /// The most exchanges at once, waiting and in workers together.
     pub concurrency: u32,
@@ -156,6 +213,36 @@ impl Summary {
         }
     }
 
+    /// How evenly the tenants were served, from 1 divided by their number to 1; none: there are
+    /// not several. Jain's index (Jain, Chiu and Hawe, 1984) of what each got as a part of its
+    /// max-min fair share of what all got together: who asks for less than an even share is due no
+    /// more than that.
+    pub fn jain(&self) -> Option<f64> {
+        if self.tenants.len() < 2 {
+            return None;
+        }
+        let parts = self.tenants.iter().zip(self.fair_shares());
+        let parts = parts.filter(|(_, fair)| *fair > 0.0);
+        let parts: Vec<_> = parts.map(|(tenant, fair)| tenant.served as f64 / fair).collect();
+        let sum: f64 = parts.iter().sum();
+        let squares: f64 = parts.iter().map(|part| part * part).sum();
+        (squares > 0.0).then(|| sum * sum / (parts.len() as f64 * squares))
+    }
+
+    /// What each tenant is due of what all got together.
+    fn fair_shares(&self) -> Vec<f64> {
+        let mut shares = vec![0.0; self.tenants.len()];
+        let mut order: Vec<_> = (0..shares.len()).collect();
+        order.sort_by_key(|index| self.tenants[*index].arrivals);
+        let mut left = self.tenants.iter().map(|tenant| tenant.served as f64).sum::<f64>();
+        for (place, index) in order.iter().enumerate() {
+            let even = left / (order.len() - place) as f64;
+            shares[*index] = even.min(self.tenants[*index].arrivals as f64);
+            left -= shares[*index];
+        }
+        shares
+    }
+
     /// The largest of a number over all pools.
     pub fn largest(&self, number: impl Fn(&PoolSummary) -> u32) -> u32 {
         self.pools.iter().map(number).max().unwrap_or_default()
@@ -171,6 +258,41 @@ impl GroupSummary {
     /// The time within which so many percent of the answers came; zero without answers.
     pub fn time(&self, percent: usize) -> Duration {
         quantile(&self.times, percent)
+    }
+}
+
+impl PhaseSummary {
+    /// The phases that begin at these moments, in a run of this length.
+    pub(crate) fn all(starts: &[Duration], time: Duration) -> Vec<Self> {
+        let ends = starts.iter().skip(1).copied().chain([time]);
+        let phase = |(from, end): (&Duration, Duration)| PhaseSummary {
+            from: *from,
+            length: end.saturating_sub(*from),
+            ..PhaseSummary::default()
+        };
+        starts.iter().zip(ends).map(phase).collect()
+    }
+
+    /// The time within which so many percent of the answers in time came; zero without any.
+    pub fn time(&self, percent: usize) -> Duration {
+        quantile(&self.times, percent)
+    }
+}
+
+impl PathSummary {
+    pub(crate) fn new(path: &str) -> Self {
+        PathSummary { path: path.to_owned(), ..PathSummary::default() }
+    }
+
+    /// The time within which so many percent of the answers came; zero without answers.
+    pub fn time(&self, percent: usize) -> Duration {
+        quantile(&self.times, percent)
+    }
+}
+
+impl TenantSummary {
+    pub(crate) fn new(name: &str) -> Self {
+        TenantSummary { name: name.to_owned(), ..TenantSummary::default() }
     }
 }
 
@@ -243,6 +365,24 @@ mod tests {
         check(100, 200);
         check(0, 1);
         assert_eq!(quantile(&[], 50), Duration::ZERO);
+    }
+
+    #[test]
+    fn tenants_are_served_evenly_when_each_gets_its_due() {
+        let check = |tenants: &[(u64, u64)], expected: f64| {
+            let tenant = |(arrivals, served): &(u64, u64)| TenantSummary {
+                arrivals: *arrivals,
+                served: *served,
+                ..TenantSummary::default()
+            };
+            let tenants = tenants.iter().map(tenant).collect();
+            let jain = Summary { tenants, ..Summary::default() }.jain().expect("there are some");
+            assert!((jain - expected).abs() < 0.001, "{jain}, not {expected}");
+        };
+        check(&[(100, 50), (100, 50)], 1.0);
+        check(&[(1000, 90), (10, 10)], 1.0);
+        check(&[(1000, 100), (100, 0)], 0.5);
+        check(&[(1000, 75), (1000, 25)], 0.8);
     }
 
     #[test]

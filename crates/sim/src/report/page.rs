@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use spillgate_core::gate::Reason;
+use spillgate_core::gate::{Class, Reason};
 use spillgate_core::time::Duration;
 
 use crate::summary::{Point, PoolSummary, Summary};
@@ -94,7 +94,7 @@ fn rows(summaries: &[Summary], pool: usize) -> Vec<Row<'_>> {
         .flat_map(|summary| &summary.pools[pool].series.points)
         .flat_map(|point| point.shed.keys().copied())
         .collect();
-    vec![
+    let mut rows: Vec<Row<'_>> = vec![
         (
             "Requests a second",
             "What came and what became of it.",
@@ -144,7 +144,40 @@ fn rows(summaries: &[Summary], pool: usize) -> Vec<Row<'_>> {
                 Chart { stacked: true, ..chart(pool, "/s", curves) }
             }),
         ),
+    ];
+    rows.extend(rows_by_class(summaries));
+    rows
+}
+
+/// What becomes of each class, where there are several.
+fn rows_by_class<'r>(summaries: &[Summary]) -> Vec<Row<'r>> {
+    let classes: BTreeSet<_> = summaries[0].groups.iter().map(|group| group.class).collect();
+    if classes.len() < 2 {
+        return Vec::new();
+    }
+    vec![
+        (
+            "Answers in time a second, by class",
+            "Stacked.",
+            Box::new(|pool| by_class(pool, |point| &point.served_by_class)),
+        ),
+        (
+            "Turned away a second, by class",
+            "Stacked.",
+            Box::new(|pool| by_class(pool, |point| &point.shed_by_class)),
+        ),
     ]
+}
+
+fn by_class(pool: &PoolSummary, counts: fn(&Point) -> &[u64; Class::COUNT]) -> Chart {
+    let curve = |class: Class| {
+        let number = usize::from(class.number());
+        let mut curve = per_second(pool, class.name(), |point| counts(point)[number]);
+        curve.class = format!("class{number}");
+        curve
+    };
+    let curves = Class::ALL.into_iter().map(curve).collect();
+    Chart { stacked: true, ..chart(pool, "/s", curves) }
 }
 
 fn write_row(

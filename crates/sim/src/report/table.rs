@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use crate::summary::{GroupSummary, Summary};
+use crate::summary::{GroupSummary, PathSummary, PhaseSummary, Summary, TenantSummary};
 
 use super::{count, percent, reason, time};
 
 /// Longest name that heads a column; the rest is cut.
 const NAME_MAX: usize = 24;
+/// Tenants that have a line of their own.
+const TENANTS_MAX: usize = 12;
 /// The room of a share, where a line has none.
 const SHARE: &str = "        ";
 
@@ -37,6 +39,9 @@ impl<'s> Rows<'s> {
         if summaries[0].groups.len() > 1 {
             (0..summaries[0].groups.len()).for_each(|index| rows.add_group(index));
         }
+        rows.add_phases();
+        rows.add_paths();
+        rows.add_tenants();
         rows.add_pools();
         rows
     }
@@ -46,7 +51,7 @@ impl<'s> Rows<'s> {
         &self.lines
     }
 
-    fn add(&mut self, name: &str, value: impl Fn(&Summary) -> String) {
+    fn add(&mut self, name: &str, value: impl Fn(&'s Summary) -> String) {
         let values = self.summaries.iter().map(value).collect();
         self.lines.push((name.to_owned(), values));
     }
@@ -79,6 +84,7 @@ impl<'s> Rows<'s> {
             self.add_share(&name, |summary| summary.reasons().get(&one).copied().unwrap_or(0));
         }
         self.add_share_if_any("failed", |summary| summary.total(|group| group.failed));
+        self.add_share_if_any("answered with 5xx", |summary| summary.total(|group| group.errors));
         self.add_share_if_any("abandoned", |summary| summary.total(|group| group.abandoned));
         self.add_share_if_any("clients gave up", |summary| summary.total(|group| group.timeouts));
         for (name, share) in
@@ -89,19 +95,89 @@ impl<'s> Rows<'s> {
     }
 
     fn add_group(&mut self, index: usize) {
-        let name = &self.summaries[0].groups[index].name;
-        self.lines.push((format!("[{name}]"), Vec::new()));
-        let of = |summary: &Summary| summary.groups.get(index).cloned().unwrap_or_default();
-        let share = |part: fn(&GroupSummary) -> u64| {
-            move |summary: &Summary| {
-                let group = of(summary);
-                format!("{} {:>7}", count(part(&group)), percent(part(&group), group.arrivals))
-            }
+        let group = &self.summaries[0].groups[index];
+        let classes: BTreeSet<_> = self.summaries[0].groups.iter().map(|one| one.class).collect();
+        let class = match classes.len() {
+            1 => String::new(),
+            _ => format!(" class {} {}", group.class.number(), group.class.name()),
         };
-        self.add("  arrivals", |summary| count(of(summary).arrivals));
-        self.add("  answered in time", share(|group| group.served));
-        self.add("  shed", share(GroupSummary::shed_total));
-        self.add("  time p99", |summary| time(of(summary).time(99)));
+        self.lines.push((format!("[{}]{class}", group.name), Vec::new()));
+        self.add("  arrivals", |summary| count(at(summary, index).arrivals));
+        self.add_part("  answered in time", index, |group| group.served);
+        self.add_part("  shed", index, GroupSummary::shed_total);
+        let groups = self.summaries.iter().map(|summary| at(summary, index));
+        let reasons: BTreeSet<_> = groups.clone().flat_map(|group| group.shed.keys()).collect();
+        let has_failed = groups.clone().any(|group| group.failed > 0);
+        let has_errors = groups.clone().any(|group| group.errors > 0);
+        for one in reasons {
+            let of = |group: &GroupSummary| group.shed.get(one).copied().unwrap_or(0);
+            self.add_part(&format!("    {}", reason(*one)), index, of);
+        }
+        if has_failed {
+            self.add_part("  failed", index, |group| group.failed);
+        }
+        if has_errors {
+            self.add_part("  answered with 5xx", index, |group| group.errors);
+        }
+        self.add("  time p50", |summary| time(at(summary, index).time(50)));
+        self.add("  time p99", |summary| time(at(summary, index).time(99)));
+    }
+
+    /// A part of the arrivals of the group at `index`.
+    fn add_part(&mut self, name: &str, index: usize, part: impl Fn(&GroupSummary) -> u64) {
+        self.add(name, |summary| {
+            let group = at(summary, index);
+            format!("{} {:>7}", count(part(group)), percent(part(group), group.arrivals))
+        });
+    }
+
+    /// What became of those who came between two steps of the load, a second.
+    fn add_phases(&mut self) {
+        for index in 0..self.summaries[0].phases.len() {
+            let of = |summary: &'s Summary| &summary.phases[index];
+            let rate = |number: u64, phase: &PhaseSummary| {
+                format!("{:.0}/s", number as f64 / phase.length.as_secs_f64())
+            };
+            self.lines
+                .push((format!("from {}", time(self.summaries[0].phases[index].from)), Vec::new()));
+            self.add("  arrivals", |summary| rate(of(summary).arrivals, of(summary)));
+            self.add("  answered in time", |summary| rate(of(summary).served, of(summary)));
+            self.add("  time p99 of these", |summary| time(of(summary).time(99)));
+        }
+    }
+
+    /// What became of what was asked for, path by path.
+    fn add_paths(&mut self) {
+        let several = |(_, own): &(usize, &GroupSummary)| own.paths.len() > 1;
+        for (group, own) in self.summaries[0].groups.iter().enumerate().filter(several) {
+            for (index, path) in own.paths.iter().enumerate() {
+                let of = |summary: &'s Summary| &summary.groups[group].paths[index];
+                self.lines.push((format!("{} of {}", path.path, own.name), Vec::new()));
+                self.add("  answered in time", |summary| {
+                    let PathSummary { arrivals, served, .. } = of(summary);
+                    format!("{} {:>7}", count(*served), percent(*served, *arrivals))
+                });
+                self.add("  time p50", |summary| time(of(summary).time(50)));
+                self.add("  time p99", |summary| time(of(summary).time(99)));
+            }
+        }
+    }
+
+    /// What each tenant got: how many were answered in time, and the part of those that it wanted.
+    fn add_tenants(&mut self) {
+        let tenants = &self.summaries[0].tenants;
+        if tenants.is_empty() {
+            return;
+        }
+        let shown = tenants.len().min(TENANTS_MAX);
+        self.lines.push(("tenants, answered in time".to_owned(), Vec::new()));
+        for (index, tenant) in tenants.iter().take(shown).enumerate() {
+            self.add(&format!("  {}", tenant.name), |summary| {
+                let TenantSummary { arrivals, served, .. } = summary.tenants[index];
+                format!("{} {:>7}", count(served), percent(served, arrivals))
+            });
+        }
+        self.add("  Jain index", |summary| summary.jain().map_or("–".to_owned(), digits));
     }
 
     fn add_pools(&mut self) {
@@ -150,4 +226,13 @@ impl<'s> Rows<'s> {
             text.push('\n');
         }
     }
+}
+
+/// The group at `index`: all summaries are of the same clients.
+fn at(summary: &Summary, index: usize) -> &GroupSummary {
+    &summary.groups[index]
+}
+
+fn digits(index: f64) -> String {
+    format!("{index:.4}")
 }

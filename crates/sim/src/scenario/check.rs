@@ -89,6 +89,12 @@ impl Scenario {
             for wave in &clients.waves {
                 positive(wave.period.0, "the period of a wave")?;
             }
+            if !clients.paths.is_empty() && clients.paths.iter().all(|path| path.share.0 == 0.0) {
+                return Err((
+                    None,
+                    "of the 'paths' of a group at least one has a share".to_owned(),
+                ));
+            }
             for spike in &clients.spikes {
                 positive(spike.width.0, "the width of a spike")?;
             }
@@ -150,7 +156,8 @@ impl Scenario {
         if !to_all && worker.is_none() {
             return Err(needs("worker"));
         }
-        let lasting = matches!(event.what, What::Hang | What::Refuse | What::Slow | What::Pause);
+        let lasting = [What::Hang, What::Refuse, What::Slow, What::Pause, What::Error];
+        let lasting = lasting.contains(&event.what);
         if lasting && event.lasts.is_none() {
             return Err(needs("lasts"));
         }
@@ -159,6 +166,9 @@ impl Scenario {
         }
         if event.what == What::Report && event.says.is_none() {
             return Err(needs("says"));
+        }
+        if event.what == What::Load && event.percent.is_none() {
+            return Err(needs("percent"));
         }
         if event.what == What::Slow && event.factor.is_none() {
             return Err(needs("factor"));
@@ -172,6 +182,8 @@ impl Scenario {
             clients: event.clients.map_or(0, |clients| clients.0),
             factor: event.factor.map_or(1, |factor| factor.0),
             says: event.says.unwrap_or_default(),
+            status: event.status.map_or(500, |status| status.0 as u16),
+            percent: event.percent.map_or(100, |percent| percent.0),
         })
     }
 
@@ -194,14 +206,23 @@ impl Scenario {
                 admission: keys.admission(),
                 settings: keys.settings(),
                 exchange_time_max: keys.exchange_time_max(),
+                retry_unavailable: keys.retry_unavailable(),
             });
         }
-        let group = |clients: &Clients| Group {
-            pool: self.find_pool(clients.pool.as_ref()).expect(checked),
-            load: load(clients),
-            slo: clients.slo.or(clients.patience).map(|time| time.0),
-            clients: clients.clone(),
+        let mut tenants = Vec::new();
+        let group = |clients: &Clients| {
+            // Zero is who names no tenant.
+            let first_tenant = tenants.len() as u64 + 1;
+            tenants.extend(tenant_names(clients));
+            Group {
+                pool: self.find_pool(clients.pool.as_ref()).expect(checked),
+                load: load(clients),
+                slo: clients.slo.or(clients.patience).map(|time| time.0),
+                clients: clients.clone(),
+                first_tenant,
+            }
         };
+        let groups = self.clients.iter().map(group).collect();
         let mail = if self.step.is_some() { Duration::ZERO } else { MAIL };
         Setup {
             name: configuration.map_or_else(String::new, |one| one.name.clone()),
@@ -209,11 +230,33 @@ impl Scenario {
             shards: self.shards.0 as u16,
             step: self.step.map(|step| step.0),
             mail: self.mail.map_or(mail, |mail| mail.0),
-            groups: self.clients.iter().map(group).collect(),
+            groups,
             pools,
             databases: self.database.iter().map(|(n, d)| (n.clone(), d.capacity.0)).collect(),
             events: self.event.iter().map(|e| self.befalling(e).expect(checked)).collect(),
+            tenants,
+            phases: self.phases(),
         }
+    }
+
+    /// When the load steps.
+    fn phases(&self) -> Vec<Duration> {
+        let steps = self.clients.iter().flat_map(|clients| &clients.steps);
+        let mut starts: Vec<_> =
+            steps.map(|step| step.at.0).filter(|at| *at < self.time.0).collect();
+        if !starts.is_empty() {
+            starts.push(Duration::ZERO);
+        }
+        starts.sort_unstable();
+        starts.dedup();
+        starts
+    }
+}
+
+fn tenant_names(clients: &Clients) -> Vec<String> {
+    match clients.tenants.0 {
+        1 => vec![clients.name.clone()],
+        count => (1..=count).map(|number| format!("{} {number}", clients.name)).collect(),
     }
 }
 

@@ -6,6 +6,7 @@
 //! side under one load.
 
 mod check;
+mod clients;
 mod pool;
 mod says;
 mod value;
@@ -21,10 +22,11 @@ use crate::access_log::Recorded;
 use crate::curve::Curve;
 
 pub use check::{ReadFile, ScenarioError};
+pub(crate) use clients::{Arrivals, Clients, Takes};
 pub(crate) use pool::{Admission, PoolKeys};
 pub(crate) use says::Says;
 pub use value::duration;
-pub(crate) use value::{Count, Rate, Time};
+pub(crate) use value::{Count, Time};
 
 /// A story: load, workers and faults.
 #[derive(Clone, Debug, Deserialize)]
@@ -61,101 +63,6 @@ pub struct Scenario {
     pub(crate) game: Option<Game>,
 }
 
-/// A group of clients. Open loop: nobody waits for the answer of another.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Clients {
-    /// What the report calls them. Default "clients".
-    #[serde(default = "value::clients")]
-    pub(crate) name: String,
-    /// Where they go. Default: the only pool.
-    pool: Option<Spanned<String>>,
-    /// Arrivals a second. Default 0.
-    #[serde(default)]
-    rate: Rate,
-    /// From these moments on another rate.
-    #[serde(default)]
-    steps: Vec<Step>,
-    /// More and less by turns.
-    #[serde(default)]
-    waves: Vec<Wave>,
-    /// More around a moment.
-    #[serde(default)]
-    spikes: Vec<Spike>,
-    /// Come at random, or as evenly as they can. Default random.
-    #[serde(default)]
-    pub(crate) arrivals: Arrivals,
-    /// Come when a recorded access log says.
-    log: Option<Log>,
-    /// How long a client waits for its answer; none: for ever.
-    pub(crate) patience: Option<Time>,
-    /// Who gives up closes its connection, so that it is noticed. Default true.
-    #[serde(default = "value::yes")]
-    pub(crate) hangs_up: bool,
-    /// Answers after this are of no use. Default: `patience`.
-    pub(crate) slo: Option<Time>,
-    /// How often a client asks again after it got no answer. Default 0.
-    #[serde(default)]
-    pub(crate) retries: Count<0, 100>,
-    /// Time until it asks again, doubled each time; half of it is random. Default 100 ms.
-    pub(crate) retry_wait: Option<Time>,
-    /// Waits as long as `Retry-After` says, where that is longer. Default false.
-    #[serde(default)]
-    pub(crate) retry_after: bool,
-    /// Percent of exchanges that must not be repeated once they were sent. Default 0.
-    #[serde(default)]
-    pub(crate) unsafe_percent: Count<0, 100>,
-}
-
-/// How clients come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Arrivals {
-    /// Each independent of the others (a Poisson process).
-    #[default]
-    Random,
-    /// One each time that the load has summed up to one more.
-    Even,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Step {
-    at: Time,
-    rate: Rate,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Wave {
-    rate: Rate,
-    period: Time,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Spike {
-    at: Time,
-    rate: Rate,
-    width: Time,
-}
-
-/// A recorded access log as load.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Log {
-    /// The file; relative to the scenario's.
-    path: Spanned<String>,
-    /// So many times as fast as it was. Default 1.
-    #[serde(default = "value::unit")]
-    speed: Rate,
-    /// Work takes as long as the log says, where it says so. Default false.
-    #[serde(default)]
-    service: bool,
-    #[serde(skip)]
-    recorded: Option<Recorded>,
-}
-
 /// Who serves.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -168,6 +75,9 @@ pub(crate) struct Workers {
     /// Percent by which that time varies to both sides, evenly. Default 0.
     #[serde(default)]
     pub(crate) spread_percent: Count<0, 100>,
+    /// The time is random, with that mean (an exponential distribution). Default false.
+    #[serde(default)]
+    pub(crate) exponential: bool,
     /// Percent of exchanges that take `slow_service`. Default 0.
     #[serde(default)]
     pub(crate) slow_percent: Count<0, 100>,
@@ -182,6 +92,9 @@ pub(crate) struct Workers {
     /// How long it is there if the database has room.
     #[serde(default)]
     pub(crate) database_time: Time,
+    /// Percent of answers that are a 500, after the work. Default 0.
+    #[serde(default)]
+    pub(crate) error_percent: Count<0, 100>,
     /// Started by a supervisor, which says when a worker is ready and when it ended.
     #[serde(default)]
     pub(crate) supervised: bool,
@@ -218,6 +131,10 @@ pub(crate) struct Event {
     pub(crate) factor: Option<Count<2, 1000>>,
     /// What the worker's agent says.
     pub(crate) says: Option<Says>,
+    /// The status of an error. Default 500.
+    pub(crate) status: Option<Count<500, 599>>,
+    /// How many of the answers are errors (default all), or how busy a worker says that it is.
+    pub(crate) percent: Option<Count<0, 1000>>,
 }
 
 /// What can happen.
@@ -238,6 +155,10 @@ pub(crate) enum What {
     Pause,
     /// The agent of a worker speaks.
     Report,
+    /// A worker answers with `status`, at once.
+    Error,
+    /// A worker says with an answer how busy it is.
+    Load,
 }
 
 /// What is different in one of several runs side by side.
@@ -279,6 +200,10 @@ pub(crate) struct Setup {
     pub(crate) pools: Vec<PoolSetup>,
     pub(crate) databases: Vec<(String, u32)>,
     pub(crate) events: Vec<Befalling>,
+    /// All of them, in the order of the groups.
+    pub(crate) tenants: Vec<String>,
+    /// The moments at which the load steps, with the beginning; none: it has no steps.
+    pub(crate) phases: Vec<Duration>,
 }
 
 /// A group of clients, with places in place of names.
@@ -289,6 +214,8 @@ pub(crate) struct Group {
     pub(crate) load: Load,
     /// Answers after this are late.
     pub(crate) slo: Option<Duration>,
+    /// The number of its first tenant; the others follow.
+    pub(crate) first_tenant: u64,
 }
 
 /// When the clients of a group come.
@@ -309,6 +236,7 @@ pub(crate) struct PoolSetup {
     pub(crate) admission: Admission,
     pub(crate) settings: gate::Settings,
     pub(crate) exchange_time_max: Duration,
+    pub(crate) retry_unavailable: bool,
 }
 
 /// An event, with places in place of names.
@@ -322,6 +250,17 @@ pub(crate) struct Befalling {
     pub(crate) clients: u32,
     pub(crate) factor: u32,
     pub(crate) says: Says,
+    pub(crate) status: u16,
+    pub(crate) percent: u32,
+}
+
+impl Workers {
+    /// What an exchange takes that is of no path; `slow`: one of the slow ones.
+    pub(crate) fn takes(&self, slow: bool) -> Takes {
+        let service = if slow { self.slow_service.0 } else { self.service.0 };
+        let (spread_percent, exponential) = (self.spread_percent.0, self.exponential);
+        Takes { service, spread_percent, exponential }
+    }
 }
 
 impl Scenario {

@@ -78,15 +78,22 @@ pub(crate) struct PoolKeys {
     queue_len_max: Option<Count<0, 1_000_000>>,
     queue_wait_max: Option<Time>,
     answer_within: Option<Time>,
+    answer_quantile: Option<Count<1, 100>>,
     order: Option<Order>,
     shedding: Option<Shedding>,
     start_hold_max: Option<Time>,
     retry_max: Option<Count<0, 10>>,
+    retry_budget: Option<Count<0, 100>>,
+    retry_budget_min: Option<Count<0, 1000>>,
+    retry_unavailable: Option<bool>,
     eject_after: Option<Count<0, 1000>>,
+    eject_error_share: Option<Count<0, 100>>,
     eject_time: Option<Time>,
+    eject_keep_min: Option<Count<0, 100>>,
     probe_exchange: Option<bool>,
     probe_interval: Option<Time>,
     probe_interval_up: Option<Time>,
+    probe_fall: Option<Count<1, 100>>,
     exchange_time_max: Option<Time>,
 }
 
@@ -101,15 +108,22 @@ impl PoolKeys {
             queue_len_max: self.queue_len_max.or(base.queue_len_max),
             queue_wait_max: self.queue_wait_max.or(base.queue_wait_max),
             answer_within: self.answer_within.or(base.answer_within),
+            answer_quantile: self.answer_quantile.or(base.answer_quantile),
             order: self.order.or(base.order),
             shedding: self.shedding.or(base.shedding),
             start_hold_max: self.start_hold_max.or(base.start_hold_max),
             retry_max: self.retry_max.or(base.retry_max),
+            retry_budget: self.retry_budget.or(base.retry_budget),
+            retry_budget_min: self.retry_budget_min.or(base.retry_budget_min),
+            retry_unavailable: self.retry_unavailable.or(base.retry_unavailable),
             eject_after: self.eject_after.or(base.eject_after),
+            eject_error_share: self.eject_error_share.or(base.eject_error_share),
             eject_time: self.eject_time.or(base.eject_time),
+            eject_keep_min: self.eject_keep_min.or(base.eject_keep_min),
             probe_exchange: self.probe_exchange.or(base.probe_exchange),
             probe_interval: self.probe_interval.or(base.probe_interval),
             probe_interval_up: self.probe_interval_up.or(base.probe_interval_up),
+            probe_fall: self.probe_fall.or(base.probe_fall),
             exchange_time_max: self.exchange_time_max.or(base.exchange_time_max),
         }
     }
@@ -122,33 +136,40 @@ impl PoolKeys {
         self.exchange_time_max.map_or(Duration::from_secs(60), |time| time.0)
     }
 
+    pub(super) fn retry_unavailable(&self) -> bool {
+        self.retry_unavailable.unwrap_or(true)
+    }
+
     pub(crate) fn settings(&self) -> gate::Settings {
         let slots = self.slots.map_or(1, |slots| slots.0);
         let connections = self.connections_max.map_or(slots, |connections| connections.0);
         let or = |time: Option<Time>, default: u64| {
             time.map_or(Duration::from_millis(default), |time| time.0)
         };
+        fn percent<const MIN: u32>(share: Option<Count<MIN, 100>>, default: u32) -> Ratio {
+            Ratio::from_percent(share.map_or(default, |share| share.0))
+        }
         gate::Settings {
             slots: Slots::new(slots).expect("slots begin at 1"),
             connections_max: Slots::new(connections).expect("connections begin at 1"),
             queue_len_max: self.queue_len_max.map_or(100, |length| length.0),
             queue_wait_max: or(self.queue_wait_max, 5000),
             answer_within: self.answer_within.map(|time| time.0),
-            answer_quantile: Ratio::from_percent(90),
+            answer_quantile: percent(self.answer_quantile, 90),
             order: self.order.unwrap_or_default().into(),
             shedding: self.shedding.unwrap_or_default().into(),
             start_hold_max: or(self.start_hold_max, 60_000),
             retry_max: self.retry_max.map_or(2, |retries| retries.0 as u8),
-            retry_budget: Ratio::from_percent(20),
-            retry_budget_min: 3,
+            retry_budget: percent(self.retry_budget, 20),
+            retry_budget_min: self.retry_budget_min.map_or(3, |retries| retries.0),
             eject_after: self.eject_after.map_or(5, |failures| failures.0),
-            eject_error_share: Ratio::from_percent(50),
+            eject_error_share: percent(self.eject_error_share, 50),
             eject_time: or(self.eject_time, 10_000),
-            eject_keep_min: Ratio::from_percent(50),
+            eject_keep_min: percent(self.eject_keep_min, 50),
             probe_interval: or(self.probe_interval, 100),
             probe_exchange: self.probe_exchange.unwrap_or(false),
             probe_interval_up: self.probe_interval_up.map(|time| time.0),
-            probe_fall: 3,
+            probe_fall: self.probe_fall.map_or(3, |probes| probes.0 as u8),
             stuck_time_max: self.exchange_time_max(),
         }
     }

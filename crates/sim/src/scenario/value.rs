@@ -5,6 +5,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, de};
+use spillgate_core::gate::Class;
 use spillgate_core::time::Duration;
 
 /// Longest time that can be written: ten days.
@@ -29,6 +30,34 @@ impl<'de, const MIN: u32, const MAX: u32> Deserialize<'de> for Count<MIN, MAX> {
             Ok(count) if (MIN..=MAX).contains(&count) => Ok(Count(count)),
             _ => Err(de::Error::custom(format!("{number} is not between {MIN} and {MAX}"))),
         }
+    }
+}
+
+/// A class, by name or by number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ClassName(pub(crate) Class);
+
+impl<'de> Deserialize<'de> for ClassName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = ClassName;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a class: critical, normal, degraded, bulk, or 0 to 3")
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<ClassName, E> {
+                self.visit_str(&number.to_string())
+            }
+
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<ClassName, E> {
+                let class = Class::from_word(word.as_bytes());
+                let none = || E::custom(format!("'{word}' is not a class: 0 to 3, or its name"));
+                class.map(ClassName).ok_or_else(none)
+            }
+        }
+        deserializer.deserialize_any(Visitor)
     }
 }
 

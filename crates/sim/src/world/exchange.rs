@@ -3,7 +3,7 @@
 //! A slab: a ticket is a place and how often that place was used before, so tickets are unique in
 //! one run, and memory follows the exchanges of one moment, not those of a day.
 
-use spillgate_core::gate::{Connection, Permit, Tried};
+use spillgate_core::gate::{Claim, Connection, Permit, Tried};
 use spillgate_core::id::{ShardId, Ticket};
 use spillgate_core::time::{Duration, Instant};
 
@@ -17,6 +17,10 @@ pub(crate) struct Exchange {
     /// Its work, where it was recorded.
     pub(crate) service: Option<Duration>,
     pub(crate) repeatable: bool,
+    /// What it says of itself.
+    pub(crate) claim: Claim,
+    /// Which of its group's paths it asks for; none: the group has none.
+    pub(crate) path: Option<u16>,
     pub(crate) tried: Tried,
     /// Which try of ours this is.
     pub(crate) attempt: u32,

@@ -13,9 +13,7 @@ mod worker;
 use std::collections::VecDeque;
 
 use spillgate_core::gate::trace::TraceWriter;
-use spillgate_core::gate::{
-    Arrival, Attempt, Change, Claim, Gate, Heard, Input, Output, Probe, Shed,
-};
+use spillgate_core::gate::{Arrival, Attempt, Change, Gate, Heard, Input, Output, Probe, Shed};
 use spillgate_core::id::{ShardId, Ticket, User, WorkerId};
 use spillgate_core::rng::Rng;
 use spillgate_core::time::{Duration, Instant};
@@ -24,7 +22,9 @@ use crate::agenda::Agenda;
 use crate::arrivals::{Arrivals, Coming};
 use crate::scenario::{Admission, Scenario, Setup};
 use crate::station::Station;
-use crate::summary::{GroupSummary, PoolSummary, Series, Summary};
+use crate::summary::{
+    GroupSummary, PathSummary, PhaseSummary, PoolSummary, Series, Summary, TenantSummary,
+};
 
 use clients::End;
 use exchange::{Exchanges, Place};
@@ -128,6 +128,8 @@ struct Job {
     pool: u16,
     worker: u32,
     process: u32,
+    /// What the worker will answer; none: that all is well.
+    error: Option<u16>,
 }
 
 /// A pool as the world sees it.
@@ -169,6 +171,8 @@ struct World<'s> {
     /// Clients that will ask again.
     coming_back: u32,
     groups: Vec<GroupSummary>,
+    tenants: Vec<TenantSummary>,
+    phases: Vec<PhaseSummary>,
 }
 
 /// Run a scenario.
@@ -225,6 +229,8 @@ impl<'s> World<'s> {
         let group = |group: &crate::scenario::Group| GroupSummary {
             name: group.clients.name.clone(),
             pool: group.pool,
+            class: group.clients.class.0,
+            paths: group.clients.paths.iter().map(|path| PathSummary::new(&path.path)).collect(),
             ..GroupSummary::default()
         };
         World {
@@ -240,6 +246,8 @@ impl<'s> World<'s> {
             held: 0,
             coming_back: 0,
             groups: setup.groups.iter().map(group).collect(),
+            tenants: setup.tenants.iter().map(|name| TenantSummary::new(name)).collect(),
+            phases: PhaseSummary::all(&setup.phases, setup.time),
         }
     }
 
@@ -351,17 +359,22 @@ impl<'s> World<'s> {
         }
         for group in &mut self.groups {
             let answers = group.served + group.late;
-            let ends = answers + group.shed_total() + group.failed + group.abandoned;
+            let unanswered = group.shed_total() + group.failed + group.errors + group.abandoned;
+            let ends = answers + unanswered;
             assert_eq!(group.arrivals, ends, "every exchange ends once");
             group.times.sort_unstable();
+            group.paths.iter_mut().for_each(|path| path.times.sort_unstable());
         }
         let first = self.stations.len() - self.setup.databases.len();
         let names = self.setup.databases.iter().map(|(name, _)| name.clone());
         let most = self.stations[first..].iter().map(|(station, _)| station.most);
         let databases = names.zip(most).collect();
         let finished = self.now.since(Instant::ZERO);
-        let groups = self.groups;
-        Run { summary: Summary { groups, pools, databases, finished, ..Summary::default() }, trace }
+        self.phases.iter_mut().for_each(|phase| phase.times.sort_unstable());
+        let (groups, phases, tenants) = (self.groups, self.phases, self.tenants);
+        let summary =
+            Summary { groups, phases, tenants, pools, databases, finished, ..Summary::default() };
+        Run { summary, trace }
     }
 
     fn plan(&mut self, after: Duration, happening: Happening) {
@@ -454,12 +467,15 @@ impl<'s> World<'s> {
         exchange.place = Place::Waiting;
         exchange.attempt += 1;
         let (pool, shard, since) = (exchange.pool, exchange.shard, exchange.arrived);
+        let mut claim = exchange.claim;
         if self.pool(pool).admission != Admission::Gate {
             return self.admit_plainly(pool, ticket);
         }
         self.pool(pool).waiting += 1;
-        // A client is a user of its own; who has no address of its own is shed like any other.
-        let claim = Claim { user: User(ticket.0), ..Claim::default() };
+        if claim.user == User::default() {
+            // A client is a user of its own.
+            claim.user = User(ticket.0);
+        }
         let arrival = Arrival { ticket, shard, since, received: since, claim, attempt };
         self.tell(pool, Input::Arrive(arrival));
         let own = self.pool(pool);

@@ -12,7 +12,7 @@ use spillgate_core::time::Duration;
 use crate::scenario::What;
 
 use super::clients::End;
-use super::exchange::Place;
+use super::exchange::{Exchange, Place};
 use super::{Happening, Job, World};
 
 /// A probe that is not answered ends after this: the product's default.
@@ -23,6 +23,9 @@ const SHORT_ANSWER: Duration = Duration::from_millis(1);
 const NOTICE: Duration = Duration::from_millis(5);
 /// Time from a stall until the supervisor has ended the process.
 const KILL: Duration = Duration::from_millis(10);
+
+/// Parts per million in a percent.
+const PPM_OF_PERCENT: u32 = 10_000;
 
 impl World<'_> {
     pub(super) fn start(&mut self, pool: u16, worker: u32) {
@@ -62,6 +65,11 @@ impl World<'_> {
                 let (worker, report) = (WorkerId(worker), event.says.report());
                 return self.tell(pool, Input::Report { worker, report });
             }
+            What::Load => {
+                let (worker, utilization) = (WorkerId(worker), event.percent * PPM_OF_PERCENT);
+                return self.tell(pool, Input::Load { worker, utilization });
+            }
+            What::Error => self.worker(pool, worker).err(until, event.status, event.percent),
             What::Hang => self.worker(pool, worker).halt(until),
             What::Refuse => self.worker(pool, worker).refuse(until),
             What::Slow => self.worker(pool, worker).slow_down(until, event.factor),
@@ -111,15 +119,31 @@ impl World<'_> {
     /// An exchange goes into a worker.
     pub(super) fn enter(&mut self, ticket: Ticket, permit: Option<Permit>, worker: u32) {
         let exchange = self.exchanges.at(ticket);
-        let (pool, attempt, service) = (exchange.pool, exchange.attempt, exchange.service);
+        let (pool, attempt) = (exchange.pool, exchange.attempt);
         let now = self.now;
         let inside = self.worker(pool, worker);
         inside.enter();
         let (process, refusing) = (inside.process, inside.is_refusing(now));
         self.exchanges.at(ticket).place = Place::Inside { permit, worker, process };
-        let work = if refusing { SHORT_ANSWER } else { self.work(pool, service) };
+        let error = if refusing { None } else { self.error_at_once(pool, worker) };
+        let at_once = refusing || error.is_some();
+        let work = if at_once { SHORT_ANSWER } else { self.work(ticket) };
+        let error = error.or_else(|| self.error_after_work(pool));
         let station = self.pool(pool).stations + worker as usize;
-        self.begin_work(station, Job { ticket, attempt, pool, worker, process }, work);
+        self.begin_work(station, Job { ticket, attempt, pool, worker, process, error }, work);
+    }
+
+    /// The status with which a worker answers instead of working.
+    fn error_at_once(&mut self, pool: u16, worker: u32) -> Option<u16> {
+        let now = self.now;
+        let (status, percent) = self.worker(pool, worker).error(now)?;
+        (self.rng.below(100) < u64::from(percent)).then_some(status)
+    }
+
+    /// The status with which a worker answers in vain.
+    fn error_after_work(&mut self, pool: u16) -> Option<u16> {
+        let percent = self.setup.pools[usize::from(pool)].workers.error_percent.0;
+        (percent > 0 && self.rng.below(100) < u64::from(percent)).then_some(500)
     }
 
     fn begin_work(&mut self, station: usize, job: Job, work: Duration) {
@@ -188,7 +212,7 @@ impl World<'_> {
         }
         let refusing = worker.is_refusing(now);
         match setup.database {
-            Some(database) if !is_database && !refusing => {
+            Some(database) if !is_database && !refusing && job.error.is_none() => {
                 return self.begin_work(first + database, job, setup.workers.database_time.0);
             }
             // It answers when it runs again.
@@ -202,7 +226,7 @@ impl World<'_> {
 
     /// A worker has finished with an exchange.
     fn answer(&mut self, job: Job, refusing: bool) {
-        let Job { ticket, attempt, pool, worker, process } = job;
+        let Job { ticket, attempt, pool, worker, process, error } = job;
         self.worker(pool, worker).leave(process);
         let Some(permit) = self.take_inside(ticket, attempt) else {
             return self.worker(pool, worker).end_orphan();
@@ -211,7 +235,7 @@ impl World<'_> {
         let Some(permit) = permit else {
             match refusing {
                 true => self.end(ticket, End::Failed),
-                false => self.answered(ticket, pool, worker),
+                false => self.answered(ticket, pool, worker, error),
             }
             return self.left_plainly(pool);
         };
@@ -221,13 +245,25 @@ impl World<'_> {
             self.give_back(pool, permit, refused, Fate::Kept);
             return self.try_again(ticket, worker, false);
         }
-        self.answered(ticket, pool, worker);
-        self.give_back(pool, permit, (Outcome::Success, None), Fate::Kept);
+        let fault = error.map(|_| Fault::Error);
+        if error == Some(503) && self.is_better_elsewhere(ticket, pool, worker) {
+            self.give_back(pool, permit, (Outcome::Ignore, fault), Fate::Kept);
+            return self.try_again(ticket, worker, false);
+        }
+        self.answered(ticket, pool, worker, error);
+        self.give_back(pool, permit, (Outcome::Success, fault), Fate::Kept);
     }
 
-    fn answered(&mut self, ticket: Ticket, pool: u16, worker: u32) {
+    /// As the proxy asks before it passes a 503 on.
+    fn is_better_elsewhere(&mut self, ticket: Ticket, pool: u16, worker: u32) -> bool {
+        let Exchange { tried, repeatable, ended, .. } = *self.exchanges.at(ticket);
+        let may = repeatable && !ended && self.setup.pools[usize::from(pool)].retry_unavailable;
+        may && self.pool(pool).gate.is_better_elsewhere(WorkerId(worker), &tried)
+    }
+
+    fn answered(&mut self, ticket: Ticket, pool: u16, worker: u32, error: Option<u16>) {
         self.worker(pool, worker).answers += 1;
-        self.end(ticket, End::Answered);
+        self.end(ticket, if error.is_some() { End::Error } else { End::Answered });
     }
 
     /// The shard has waited long enough for an answer.
@@ -401,15 +437,20 @@ impl World<'_> {
     }
 
     /// How much work an exchange is.
-    fn work(&mut self, pool: u16, recorded: Option<Duration>) -> Duration {
-        if let Some(recorded) = recorded {
+    fn work(&mut self, ticket: Ticket) -> Duration {
+        let Exchange { pool, group, path, service, .. } = *self.exchanges.at(ticket);
+        if let Some(recorded) = service {
             return recorded;
         }
-        let workers = &self.setup.pools[usize::from(pool)].workers;
-        let slow = self.rng.below(100) < u64::from(workers.slow_percent.0);
-        let service = if slow { workers.slow_service.0 } else { workers.service.0 };
-        let service = service.as_nanos() as u64;
-        let spread = service / 100 * u64::from(workers.spread_percent.0);
-        Duration::from_nanos(service - spread + self.rng.below(2 * spread + 1))
+        let takes = match path {
+            Some(path) => {
+                self.setup.groups[usize::from(group)].clients.paths[usize::from(path)].takes()
+            }
+            None => {
+                let workers = &self.setup.pools[usize::from(pool)].workers;
+                workers.takes(self.rng.below(100) < u64::from(workers.slow_percent.0))
+            }
+        };
+        takes.draw(&mut self.rng)
     }
 }

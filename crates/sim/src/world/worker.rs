@@ -16,6 +16,8 @@ pub(crate) struct Worker {
     halted: Instant,
     /// It answers that it cannot take more, until then.
     refusing: Instant,
+    /// It answers with this status, in so many percent of all cases, until then.
+    erring: (Instant, u16, u32),
     /// It is so many times as slow, until then.
     slow: (Instant, u32),
     /// Exchanges and probes inside the present process.
@@ -50,8 +52,8 @@ impl Worker {
     fn renew(&mut self, gone: bool) {
         self.process += 1;
         self.gone = gone;
-        (self.halted, self.refusing, self.slow) =
-            (Instant::ZERO, Instant::ZERO, (Instant::ZERO, 1));
+        (self.halted, self.refusing) = (Instant::ZERO, Instant::ZERO);
+        (self.erring, self.slow) = ((Instant::ZERO, 500, 0), (Instant::ZERO, 1));
         (self.inside, self.orphans, self.open) = (0, 0, 0);
     }
 
@@ -74,6 +76,16 @@ impl Worker {
 
     pub(crate) fn slow_down(&mut self, until: Instant, factor: u32) {
         self.slow = (until, factor);
+    }
+
+    pub(crate) fn err(&mut self, until: Instant, status: u16, percent: u32) {
+        self.erring = (until, status, percent);
+    }
+
+    /// The status with which it answers, and how often in a hundred; none: it does its work.
+    pub(crate) fn error(&self, now: Instant) -> Option<(u16, u32)> {
+        let (until, status, percent) = self.erring;
+        (until > now).then_some((status, percent))
     }
 
     /// The speed of its work at `now`.

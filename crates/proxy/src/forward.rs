@@ -107,6 +107,10 @@ const OF_PROXIES: &[&[u8]] = &[
 /// Is `name` one of [`OF_PROXIES`], or any `X-Forwarded-…` (`-Ssl`, `-Scheme`, `-Prefix`)?
 fn is_proxys(name: &[u8]) -> bool {
     const FAMILY: &[u8] = b"x-forwarded-";
+    // Asked of each field that is not known, so most are let go by their first letter.
+    if !matches!(name.first().map(|first| first | 0x20), Some(b'c' | b't' | b'x' | b'f')) {
+        return false;
+    }
     name.get(..FAMILY.len()).is_some_and(|start| name_matches(start, FAMILY))
         || OF_PROXIES.iter().any(|known| name_matches(name, known))
 }

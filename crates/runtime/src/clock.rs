@@ -6,16 +6,33 @@
 
 #![allow(clippy::disallowed_methods, reason = "the one file that reads the machine's clocks")]
 
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use spillgate_core::time::{Duration, Instant};
 
-static START: OnceLock<std::time::Instant> = OnceLock::new();
+use crate::sys;
+
+/// The machine's own number of the moment that counts as the beginning; zero: nobody has asked yet.
+static START: AtomicU64 = AtomicU64::new(0);
 
 /// The present moment: nanoseconds since this process first asked. Monotone over all threads.
+///
+/// Asked several times in each exchange, hence without the checks and conversions of the standard
+/// library's clock.
+#[inline]
 pub fn now() -> Instant {
-    let elapsed = START.get_or_init(std::time::Instant::now).elapsed();
-    Instant::from_nanos(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX))
+    let now = sys::clock::monotonic();
+    let start = match START.load(Relaxed) {
+        0 => begin(now),
+        start => start,
+    };
+    Instant::from_nanos(now.saturating_sub(start))
+}
+
+/// The first to ask decides.
+#[cold]
+fn begin(now: u64) -> u64 {
+    START.compare_exchange(0, now, Relaxed, Relaxed).map_or_else(|start| start, |_| now)
 }
 
 /// The time of day: since 1970-01-01T00:00:00Z, without leap seconds. Zero when the machine's clock

@@ -39,13 +39,16 @@ pub fn write_address(out: &mut Vec<u8>, address: IpAddr) {
 }
 
 fn write_v4(out: &mut Vec<u8>, address: Ipv4Addr) {
+    let mut text = [0; 16];
+    let mut len = 0;
     for octet in address.octets() {
-        let text = OCTETS[usize::from(octet)];
-        let len = out.len() + 2 + usize::from(octet > 9) + usize::from(octet > 99);
-        out.extend_from_slice(&text);
-        out.truncate(len);
+        text[len..len + 4].copy_from_slice(&OCTETS[usize::from(octet)]);
+        len += 2 + usize::from(octet > 9) + usize::from(octet > 99);
     }
-    out.truncate(out.len() - 1);
+    // All of it is appended and the last dot cut off with the rest: a length that is known.
+    let end = out.len() + len - 1;
+    out.extend_from_slice(&text);
+    out.truncate(end);
 }
 
 /// Each number of an IPv4 address with the dot after it.
@@ -88,10 +91,22 @@ pub fn write_forwarded(out: &mut Vec<u8>, address: Option<IpAddr>, host: &[u8], 
     out.extend_from_slice(proto.as_bytes());
 }
 
+/// The bytes that need no quotes.
+static PLAIN: [bool; 256] = {
+    let mut plain = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let text = byte as u8;
+        plain[byte] =
+            text.is_ascii_alphanumeric() || matches!(text, b'-' | b'.' | b'_' | b'~' | b'!');
+        byte += 1;
+    }
+    plain
+};
+
 /// Append `text` as a token where it is one, else as a quoted string.
 fn write_quoted(out: &mut Vec<u8>, text: &[u8]) {
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~!".contains(byte);
-    if text.iter().all(is_plain) {
+    if text.iter().all(|byte| PLAIN[usize::from(*byte)]) {
         out.extend_from_slice(text);
         return;
     }

@@ -75,12 +75,20 @@ impl Answers {
     pub(super) fn served(&mut self, kind: Kind, time: Duration, now: Instant) {
         self.service.push(time, now);
         self.kinds.learn(kind, time, now);
-        self.refresh(now);
+        self.service.forget_old(now);
+        self.reckon();
     }
 
-    /// Forget what is too old.
+    /// Forget what is too old. Called with each input, so that it must cost nothing where nothing
+    /// is.
+    #[inline]
     pub(super) fn refresh(&mut self, now: Instant) {
-        self.service.forget_old(now);
+        if self.service.forget_old(now) {
+            self.reckon();
+        }
+    }
+
+    fn reckon(&mut self) {
         let enough = self.service.len() >= SAMPLES_MIN;
         self.expected = if enough { self.service.followed() } else { None };
     }
@@ -148,7 +156,7 @@ impl Answers {
             self.trial.in_time = 0;
             self.service.clear();
             self.kinds.forget(kind);
-            self.refresh(now);
+            self.reckon();
         }
     }
 

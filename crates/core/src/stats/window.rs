@@ -49,11 +49,24 @@ impl Window {
         self.buckets.insert(nanos);
     }
 
-    /// Forget what is too old at `now`.
-    pub fn forget_old(&mut self, now: Instant) {
-        while let Some(oldest) = self.samples.front()
-            && now.since(oldest.at) > self.age_max
-        {
+    /// Forget what is too old at `now`; whether anything was.
+    #[inline]
+    pub fn forget_old(&mut self, now: Instant) -> bool {
+        let is_any = self.is_oldest_old(now);
+        if is_any {
+            self.forget_all_old(now);
+        }
+        is_any
+    }
+
+    #[inline]
+    fn is_oldest_old(&self, now: Instant) -> bool {
+        self.samples.front().is_some_and(|oldest| now.since(oldest.at) > self.age_max)
+    }
+
+    #[cold]
+    fn forget_all_old(&mut self, now: Instant) {
+        while self.is_oldest_old(now) {
             self.forget_oldest();
         }
     }

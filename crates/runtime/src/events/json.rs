@@ -33,6 +33,29 @@ pub fn quoted(text: &str) -> Vec<u8> {
 /// Appends `duration` in milliseconds with three decimals: `12.345`.
 #[inline]
 pub fn millis(out: &mut Vec<u8>, duration: Duration) {
+    match duration.as_secs() {
+        0..100 => few_millis(out, (duration.as_nanos() as u64 / 1000) as u32),
+        _ => many_millis(out, duration),
+    }
+}
+
+/// The usual case, `micros` being below 100,000,000: all digits are made at once, and those in
+/// front that say nothing are left out.
+#[inline]
+fn few_millis(out: &mut Vec<u8>, micros: u32) {
+    let digits = u64::from_be_bytes(digits::eight(micros));
+    // The fourth from the end is always written.
+    let spare = (((digits & 0x0f0f_0f0f_0f0f_0f0f) | 1 << 24).leading_zeros() / 8).min(4);
+    let whole = (digits & !0xff_ffff) << (spare * 8);
+    let fraction = (digits as u32 & 0xff_ffff) | u32::from(b'.') << 24;
+    let len = out.len() + 5 - spare as usize;
+    out.extend_from_slice(&whole.to_be_bytes());
+    out.truncate(len);
+    out.extend_from_slice(&fraction.to_be_bytes());
+}
+
+#[cold]
+fn many_millis(out: &mut Vec<u8>, duration: Duration) {
     let seconds = duration.as_secs().saturating_mul(1000);
     let micros = duration.subsec_micros();
     number(out, seconds.saturating_add(u64::from(micros / 1000)));
@@ -41,31 +64,47 @@ pub fn millis(out: &mut Vec<u8>, duration: Duration) {
 }
 
 /// How many bytes from the start are plain ASCII that needs no escape.
-///
-/// Eight bytes at a time, by the borrow trick for "has a byte less than n" and "has this byte" of
-/// Sean Eron Anderson's "Bit Twiddling Hacks": it may see a false hit after a true one, never miss
-/// one, and the slow loop decides.
+#[inline]
 fn clean_len(text: &[u8]) -> usize {
+    match is_clean(text) {
+        true => text.len(),
+        false => text.iter().take_while(|byte| is_clean_byte(**byte)).count(),
+    }
+}
+
+/// Is it nothing but plain ASCII that needs no escape? Eight bytes at a time; what is left over at
+/// the end is looked at together with bytes before it.
+#[inline]
+fn is_clean(text: &[u8]) -> bool {
+    let (words, rest) = text.as_chunks::<8>();
+    let ends_clean = match text.last_chunk::<8>() {
+        Some(last) => is_clean_word(last),
+        None => rest.iter().all(|byte| is_clean_byte(*byte)),
+    };
+    ends_clean && words.iter().all(is_clean_word)
+}
+
+#[inline]
+fn is_clean_byte(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\')
+}
+
+/// By the borrow trick for "has a byte less than n" and "has this byte" of Sean Eron Anderson's
+/// "Bit Twiddling Hacks": a false hit comes only beside a true one.
+#[inline]
+fn is_clean_word(word: &[u8; 8]) -> bool {
     const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
     const LOW_LIMIT: u64 = u64::from_ne_bytes([0x20; 8]);
     const QUOTE: u64 = u64::from_ne_bytes([b'"'; 8]);
     const BACKSLASH: u64 = u64::from_ne_bytes([b'\\'; 8]);
     const DELETE: u64 = u64::from_ne_bytes([0x7f; 8]);
-    let zero_byte = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
-    let mut len = 0;
-    let (words, _) = text.as_chunks::<8>();
-    for word in words {
-        let word = u64::from_ne_bytes(*word);
-        let low = word.wrapping_sub(LOW_LIMIT) & !word & HIGH;
-        let special = zero_byte(word ^ QUOTE) | zero_byte(word ^ BACKSLASH);
-        if (low | special | zero_byte(word ^ DELETE) | word & HIGH) != 0 {
-            break;
-        }
-        len += 8;
-    }
-    let is_clean = |byte: &&u8| matches!(**byte, b' '..=b'~') && !matches!(**byte, b'"' | b'\\');
-    len + text[len..].iter().take_while(is_clean).count()
+    let word = u64::from_ne_bytes(*word);
+    // Of the bytes above ASCII nothing is asked, since they are no clean ones anyway.
+    let zero_byte = |word: u64| word.wrapping_sub(ONES);
+    let low = word.wrapping_sub(LOW_LIMIT);
+    let special = zero_byte(word ^ QUOTE) | zero_byte(word ^ BACKSLASH);
+    (low | special | zero_byte(word ^ DELETE) | word) & HIGH == 0
 }
 
 fn escape(out: &mut Vec<u8>, text: &[u8]) {
@@ -135,7 +174,14 @@ mod tests {
             number(&mut out, value);
             assert_eq!(String::from_utf8_lossy(&out), value.to_string());
         }
-        for (nanos, text) in [(0, "0.000"), (999, "0.000"), (1_234_567_890, "1234.567")] {
+        for (nanos, text) in [
+            (0, "0.000"),
+            (999, "0.000"),
+            (1_234_567_890, "1234.567"),
+            (10_999_999, "10.999"),
+            (99_999_999_999, "99999.999"),
+            (100_000_000_000, "100000.000"),
+        ] {
             let mut out = Vec::new();
             millis(&mut out, Duration::from_nanos(nanos));
             assert_eq!(String::from_utf8_lossy(&out), text);
@@ -149,8 +195,10 @@ mod tests {
             for place in 0..17 {
                 let mut text = [b'a'; 17];
                 text[place] = byte;
-                let expected = if clean { text.len() } else { place };
-                assert_eq!(clean_len(&text), expected, "byte {byte:#x} at {place}");
+                for len in 0..=text.len() {
+                    let expected = if clean { len } else { place.min(len) };
+                    assert_eq!(clean_len(&text[..len]), expected, "{byte:#x} at {place} of {len}");
+                }
             }
         }
     }

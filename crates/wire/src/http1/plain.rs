@@ -11,7 +11,7 @@
 
 use super::field::{self, Field, Span};
 use super::index::Facts;
-use super::name::{self, Spelling};
+use super::name::{self, Name, Spelling};
 
 /// The bytes that may stand in a plain target: those that nobody ever reads in two ways.
 const TARGET: u8 = 1;
@@ -77,16 +77,17 @@ pub(super) fn walk(
         let value = line.get(name_len..)?.strip_prefix(b": ")?;
         let value_len = text_len(value);
         let (value, rest) = value.split_at(value_len);
-        if name_len == 0 || !rest.starts_with(b"\r\n") || value.trim_ascii().len() < value_len {
-            return None;
-        }
-        if fields.len() == fields_max {
+        // Of white space there is nothing but spaces in it.
+        let is_padded = value.first() == Some(&b' ') || value.last() == Some(&b' ');
+        if name_len == 0 || is_padded || !rest.starts_with(b"\r\n") || fields.len() == fields_max {
             return None;
         }
         let (id, Spelling::Exact) = name::look_up(&line[..name_len]) else { return None };
         let name = Span::new(at, at + name_len);
         let value = Span::new(name.end() + 2, name.end() + 2 + value_len);
-        facts.note(head, id, value).ok()?;
+        if id != Name::Other {
+            facts.note(head, id, value).ok()?;
+        }
         fields.push(Field { name, value, id, hop: id.is_hop_by_hop(), plain: true });
         at = value.end() + 2;
     }

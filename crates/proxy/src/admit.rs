@@ -15,10 +15,11 @@ use spillgate_runtime::clock;
 use spillgate_runtime::http::service::BodySource;
 
 use crate::error::ExchangeError;
+use crate::idle::Moved;
 use crate::intake::{self, Received};
 use crate::metrics::label::Stage;
 use crate::pool::Decision;
-use crate::shard::Shard;
+use crate::shard::{self, Shard};
 
 /// A permit of an exchange; goes back as [`Outcome::Ignore`] when dropped.
 pub(crate) struct Held<'s> {
@@ -32,10 +33,7 @@ pub(crate) struct Held<'s> {
 
 impl<'s> Held<'s> {
     fn new(shard: &'s Shard, pool: usize, grant: Grant) -> Held<'s> {
-        let fate = match grant.connection {
-            Connection::Idle => Fate::Kept,
-            Connection::New => Fate::Closed,
-        };
+        let fate = shard::unused(grant.connection);
         let worker = grant.permit.worker();
         Held { shard, pool, permit: Some(grant.permit), worker, fate }
     }
@@ -85,6 +83,8 @@ impl Drop for Held<'_> {
 pub(crate) struct Granted<'s> {
     pub(crate) held: Held<'s>,
     pub(crate) connection: Connection,
+    /// What another shard has handed over.
+    pub(crate) moved: Option<Moved>,
     pub(crate) at: Instant,
 }
 
@@ -122,9 +122,9 @@ pub(crate) async fn admit<'s>(
         None => (place.wait(received, body).await?, clock::now()),
     };
     match decision {
-        Decision::Granted(grant) => {
+        Decision::Granted(grant, moved) => {
             let connection = grant.connection;
-            Ok(Granted { held: Held::new(shard, asking.pool, grant), connection, at })
+            Ok(Granted { held: Held::new(shard, asking.pool, grant), connection, moved, at })
         }
         Decision::Shed(shed) => Err(ExchangeError::turned_away(shed.reason, shed.retry_after)),
     }

@@ -26,7 +26,7 @@ use crate::admit::{Granted, Held};
 use crate::agent;
 use crate::error::ExchangeError;
 use crate::forward::{self, Forwarding};
-use crate::idle::Idle;
+use crate::idle::{Idle, Moved};
 use crate::intake::{self, Received};
 use crate::metrics::label::{ConnectKind, FailReason, IdleEnd, Stage};
 use crate::settings::ClaimSettings;
@@ -167,18 +167,23 @@ pub(crate) async fn dispatch<'s>(
     received: &mut Received,
     responder: &mut dyn Responder,
 ) -> Result<Sent<'s>, Setback> {
-    let Granted { mut held, connection, at } = granted;
+    let Granted { mut held, connection, moved, at } = granted;
     let (pool, worker) = (held.pool(), held.worker());
     let setback = |cause, reached| Setback { stage: Stage::Dispatch, worker, cause, reached };
     let idle = match connection {
-        Connection::Idle => take_idle(shard, &held, &outgoing, at),
+        Connection::Idle => shard.pools[pool].idle.borrow_mut().take(worker),
+        Connection::Moved(_) => moved.and_then(Moved::attach),
         Connection::New => None,
     };
+    let idle = idle.and_then(|idle| fit(shard, idle, &held, &outgoing, at));
     held.connection_taken();
     let cells = &shard.metrics.pools[pool];
     let opened = match idle {
         Some(idle) => {
-            cells.connects.increment(ConnectKind::Reused);
+            cells.connects.increment(match connection {
+                Connection::Moved(_) => ConnectKind::Moved,
+                Connection::Idle | Connection::New => ConnectKind::Reused,
+            });
             Ok(idle)
         }
         None => open(shard, &held, received).await,
@@ -249,16 +254,16 @@ fn refused(words: &[u8]) -> Report {
     Report { percent, slots: said.slots, ..Report::default() }
 }
 
-/// The idle connection of a grant; none where it is gone or unfit, and a new one takes its place.
-fn take_idle(
+/// The idle connection of a grant; none where it is unfit, and a new one takes its place.
+fn fit(
     shard: &Shard,
+    idle: Idle,
     held: &Held<'_>,
     outgoing: &Outgoing<'_>,
     now: Instant,
 ) -> Option<Idle> {
     let (pool, worker) = (held.pool(), held.worker());
     let local = &shard.pools[pool];
-    let idle = local.idle.borrow_mut().take(worker)?;
     let same_process = idle.generation == local.shared.generation(worker);
     let careful = !outgoing.head.method().is_idempotent();
     if same_process && outgoing.attempt == Attempt::First && idle.connection.is_fit(now, careful) {

@@ -6,7 +6,7 @@
 
 use spillgate_core::id::WorkerId;
 use spillgate_core::time::Instant;
-use spillgate_runtime::http::client::WorkerConnection;
+use spillgate_runtime::http::client::{Detached, WorkerConnection};
 
 use crate::metrics::label::IdleEnd;
 
@@ -15,6 +15,21 @@ pub(crate) struct Idle {
     /// Boxed: it is handed from stage to stage, and a pointer is cheaper to hand on.
     pub(crate) connection: Box<WorkerConnection>,
     pub(crate) generation: u64,
+}
+
+/// An idle connection on its way to another shard.
+#[derive(Debug)]
+pub struct Moved {
+    connection: Detached,
+    generation: u64,
+}
+
+impl Moved {
+    /// Take it into this shard; none where the engine refuses it.
+    pub(crate) fn attach(self) -> Option<Idle> {
+        let connection = WorkerConnection::attach(self.connection).ok()?;
+        Some(Idle { connection: Box::new(connection), generation: self.generation })
+    }
 }
 
 /// The idle connections of one pool on one shard, by worker.
@@ -36,6 +51,16 @@ impl IdleConnections {
     /// Take the one used last.
     pub(crate) fn take(&mut self, worker: WorkerId) -> Option<Idle> {
         self.by_worker.get_mut(worker.0 as usize)?.pop()
+    }
+
+    /// Take the one used last, to hand it over to another shard; none where its worker has closed
+    /// it.
+    pub(crate) fn take_to_move(&mut self, worker: WorkerId) -> Option<Moved> {
+        let Idle { connection, generation } = self.take(worker)?;
+        if connection.is_ended() {
+            return None;
+        }
+        Some(Moved { connection: connection.detach(), generation })
     }
 
     /// Take one to close it: one that leads to an earlier process than `generation` if there is

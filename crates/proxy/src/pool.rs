@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use spillgate_core::gate::{Change, Class, Grant, Input, Output, Probe, Reason, Shed, Tried, View};
+use spillgate_core::gate::{
+    Change, Class, Connection, Grant, Input, Output, Probe, Reason, Shed, Tried, View,
+};
 use spillgate_core::id::{ShardId, Ticket, WorkerId};
 use spillgate_core::pool::State;
 use spillgate_core::time::{Duration, Instant};
@@ -17,6 +19,7 @@ use spillgate_runtime::shard::Mailbox;
 use spillgate_runtime::{clock, events};
 
 use crate::agent::Asked;
+use crate::idle::Moved;
 use crate::settings::PoolSettings;
 use crate::shard::ShardMessage;
 use crate::traced::Traced;
@@ -50,8 +53,8 @@ pub enum ControlMessage {
 /// An answer of the gate to one exchange.
 #[derive(Debug)]
 pub enum Decision {
-    /// It has a permit.
-    Granted(Grant),
+    /// It has a permit, and perhaps the connection that another shard has handed over with it.
+    Granted(Grant, Option<Moved>),
     /// It is turned away.
     Shed(Shed),
 }
@@ -166,7 +169,14 @@ impl Pool {
     fn send_on(&self, gate: &mut Traced, shard: Option<ShardId>, ours: &mut Ours) {
         while let Some(output) = gate.poll_output() {
             let (to, message) = match output {
-                Output::Grant(grant) => (grant.shard, self.decided(Decision::Granted(grant))),
+                Output::Grant(grant) => match grant.connection {
+                    Connection::Moved(from) => {
+                        (from, ShardMessage::HandOver { pool: self.index, grant })
+                    }
+                    Connection::Idle | Connection::New => {
+                        (grant.shard, self.decided(Decision::Granted(grant, None)))
+                    }
+                },
                 Output::Shed(shed) => (shed.shard, self.decided(Decision::Shed(shed))),
                 Output::CloseIdle { worker, shard } => {
                     (shard, ShardMessage::CloseIdle { pool: self.index, worker })
@@ -183,9 +193,21 @@ impl Pool {
             };
             if Some(to) == shard {
                 ours.push(message);
-            } else if let Some(mailbox) = self.mailboxes.shards.get(usize::from(to.0)) {
-                mailbox.send(message);
+            } else {
+                self.send(to, message);
             }
+        }
+    }
+
+    /// Pass a grant on to its shard, with what was found of its connection.
+    pub(crate) fn pass_on(&self, grant: Grant, moved: Option<Moved>) {
+        let shard = grant.shard;
+        self.send(shard, self.decided(Decision::Granted(grant, moved)));
+    }
+
+    fn send(&self, to: ShardId, message: ShardMessage) {
+        if let Some(mailbox) = self.mailboxes.shards.get(usize::from(to.0)) {
+            mailbox.send(message);
         }
     }
 

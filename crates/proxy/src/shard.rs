@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use spillgate_core::gate::{Fate, Input, Outcome, Returned};
+use spillgate_core::gate::{Connection, Fate, Grant, Input, Outcome, Returned};
 use spillgate_core::id::{ShardId, WorkerId};
 use spillgate_core::rng::Rng;
 use spillgate_core::time::Instant;
@@ -35,6 +35,13 @@ pub enum ShardMessage {
         pool: usize,
         /// What it decided.
         decision: Decision,
+    },
+    /// A gate has granted an idle connection of this shard to an exchange of another: hand it over.
+    HandOver {
+        /// Index of the pool.
+        pool: usize,
+        /// What it granted.
+        grant: Grant,
     },
     /// Close an idle connection and tell the gate.
     CloseIdle {
@@ -133,6 +140,11 @@ impl Shard {
     pub fn handle(&self, message: ShardMessage) {
         match message {
             ShardMessage::Decided { pool, decision } => self.decided(pool, decision),
+            ShardMessage::HandOver { pool, grant } => {
+                let local = &self.pools[pool];
+                let moved = local.idle.borrow_mut().take_to_move(grant.permit.worker());
+                local.shared.pass_on(grant, moved);
+            }
             ShardMessage::CloseIdle { pool, worker } => {
                 let local = &self.pools[pool];
                 let generation = local.shared.generation(worker);
@@ -151,7 +163,7 @@ impl Shard {
 
     fn decided(&self, pool: usize, decision: Decision) {
         let ticket = match &decision {
-            Decision::Granted(grant) => grant.ticket,
+            Decision::Granted(grant, _) => grant.ticket,
             Decision::Shed(shed) => shed.ticket,
         };
         let delivered = self.waiters.borrow_mut().deliver(ticket, decision);
@@ -164,11 +176,9 @@ impl Shard {
 
     /// A decision came for an exchange that has left: its permit goes back unused.
     pub(crate) fn hand_back(&self, pool: usize, decision: Decision) {
-        let Decision::Granted(grant) = decision else { return };
-        let connection = match grant.connection {
-            spillgate_core::gate::Connection::Idle => Fate::Kept,
-            spillgate_core::gate::Connection::New => Fate::Closed,
-        };
+        let Decision::Granted(grant, moved) = decision else { return };
+        let connection = unused(grant.connection);
+        drop(moved);
         let outcome = Outcome::Ignore;
         let returned = Returned { permit: grant.permit, outcome, fault: None, connection };
         self.tell(pool, Input::Return(returned), clock::now());
@@ -214,5 +224,14 @@ impl Shard {
         let serial = self.serial.get();
         self.serial.set(serial + 1);
         serial
+    }
+}
+
+/// What becomes of the connection of a grant if nothing is done with it. One that was handed over
+/// is dropped: that its client leaves just then is rare.
+pub(crate) fn unused(connection: Connection) -> Fate {
+    match connection {
+        Connection::Idle => Fate::Kept,
+        Connection::Moved(_) | Connection::New => Fate::Closed,
     }
 }

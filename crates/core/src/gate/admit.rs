@@ -82,6 +82,7 @@ impl Gate {
         let worker = self.pool.worker_mut(index);
         match connection {
             Connection::Idle => worker.connections.take_idle(to.shard),
+            Connection::Moved(from) => worker.connections.take_idle(from),
             Connection::New => worker.connections.open_one(),
         }
         worker.in_flight += 1;
@@ -140,7 +141,7 @@ impl Gate {
         if trial {
             self.answers.start_trial();
         }
-        if choice.way == Way::Elsewhere {
+        if choice.way == Way::Full {
             let place = self.queue.push(self.waiter(arrival, trial));
             return self.reserve(place, choice.index);
         }
@@ -155,7 +156,7 @@ impl Gate {
             queued: self.now,
             trial,
         };
-        self.grant(to, choice.index, connection(choice.way));
+        self.grant(to, choice.index, self.connection(choice));
     }
 
     fn waiter(&self, arrival: &Arrival, trial: bool) -> Waiter {
@@ -298,10 +299,3 @@ impl Gate {
 
 /// However great the excess, nobody is told to stay away for more than twenty times the line.
 const SURE_PPM: u32 = 950_000;
-
-pub(super) fn connection(way: Way) -> Connection {
-    match way {
-        Way::Idle => Connection::Idle,
-        Way::Room | Way::Elsewhere => Connection::New,
-    }
-}

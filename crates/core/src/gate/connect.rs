@@ -1,11 +1,12 @@
 //! Connections: which grant uses which, and who waits for one to be closed.
 //!
-//! A worker that sees `connections_max` connections gets a new one only after another is closed.
-//! The exchange that it is for has its slot meanwhile (it is *reserved*), stays in the queue, and
-//! is granted when a shard says that the connection is closed, or when one comes back to its own
-//! shard.
+//! A worker that sees `connections_max` connections gets no new one before another is closed. An
+//! idle one that another shard keeps is handed over to the shard of the exchange. Where none is
+//! idle, because they are being closed, the exchange has its slot meanwhile (it is *reserved*),
+//! stays in the queue, and is granted when one is closed or becomes idle.
 
 use crate::id::{ShardId, Ticket, WorkerId};
+use crate::pool::{Choice, Way};
 use crate::time::Duration;
 
 use super::admit::Recipient;
@@ -24,8 +25,8 @@ impl Gate {
         self.forget_if_gone(index);
     }
 
-    /// Give the exchange at `place` a slot of the worker at `index`, where a connection has to be
-    /// closed first.
+    /// Give the exchange at `place` a slot of the worker at `index`, where no connection is to be
+    /// had yet.
     pub(super) fn reserve(&mut self, place: Place, index: usize) {
         let ticket = self.queue.get(place).ticket;
         let worker = self.pool.worker_mut(index);
@@ -66,6 +67,8 @@ impl Gate {
                 Connection::Idle
             } else if connections.open() < self.pool.connections_max() {
                 Connection::New
+            } else if let Some(from) = connections.most_idle() {
+                Connection::Moved(from)
             } else {
                 turn += 1;
                 continue;
@@ -77,12 +80,15 @@ impl Gate {
             let to = Recipient::of_line(&waiter, Duration::ZERO);
             self.grant(to, index, connection);
         }
-        let worker = self.pool.worker(index);
-        let needed = worker.reserved.len() as u32;
-        while self.pool.worker(index).connections.closing() < needed {
-            if !self.close_one(index) {
-                break;
-            }
+    }
+
+    /// Which connection a grant by this choice uses.
+    pub(super) fn connection(&self, choice: Choice) -> Connection {
+        let connections = &self.pool.worker(choice.index).connections;
+        match choice.way {
+            Way::Idle => Connection::Idle,
+            Way::Moved => connections.most_idle().map_or(Connection::New, Connection::Moved),
+            Way::Room | Way::Full => Connection::New,
         }
     }
 

@@ -13,7 +13,7 @@ use crate::id::Ticket;
 use crate::pool::{Choice, State, Way, Worker};
 use crate::time::{Duration, Instant};
 
-use super::admit::{Recipient, connection};
+use super::admit::Recipient;
 use super::queue::{Place, Waiter};
 use super::{Class, Gate, Reason, Settings, Tried};
 
@@ -66,7 +66,7 @@ impl Gate {
             return self.shed_waiting(place, Reason::Overload);
         }
         self.load.waited(wait, self.answers.mean().unwrap_or_default(), self.now);
-        if choice.way == Way::Elsewhere {
+        if choice.way == Way::Full {
             return self.reserve(place, choice.index);
         }
         let time = self.answers.mean_of(waiter.kind, self.now);
@@ -74,7 +74,7 @@ impl Gate {
         let charged = tenants.charge(waiter.tenant, time);
         self.queue.remove(place);
         let to = Recipient::of_line(&waiter, if charged { time } else { Duration::ZERO });
-        self.grant(to, choice.index, connection(choice.way));
+        self.grant(to, choice.index, self.connection(choice));
     }
 
     /// Who is served next, and by whom.

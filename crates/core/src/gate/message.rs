@@ -293,6 +293,9 @@ pub enum Connection {
     /// An idle one of this worker on the shard of the exchange (or, where it turns out to be gone
     /// or unfit, a new one in its place).
     Idle,
+    /// An idle one of this worker that this other shard keeps, and hands over with the grant (or,
+    /// where it turns out to be gone or unfit, a new one in its place).
+    Moved(ShardId),
     /// A new one.
     New,
 }

@@ -1,7 +1,8 @@
 //! Which worker an exchange gets.
 //!
 //! The order of preference: a worker with an idle connection on the asking shard, one with room for
-//! a new connection, one whose idle connection on another shard must be closed first. Among equals
+//! a new connection, one whose idle connection on another shard is handed over, one of which a
+//! connection has to come back or be closed first. Among equals
 //! the one with the fewest exchanges in it, then the next in turn. Only workers that are up and
 //! have a slot left are looked at, by way of a set of bits, so a thousand busy workers cost sixteen
 //! words.
@@ -21,8 +22,10 @@ pub(crate) enum Way {
     Idle,
     /// There is room for a new one.
     Room,
-    /// Another has to be closed first.
-    Elsewhere,
+    /// An idle one on another shard is handed over.
+    Moved,
+    /// All that it may see are in use, or being closed.
+    Full,
 }
 
 /// A worker that can take an exchange.
@@ -85,8 +88,10 @@ impl Pool {
             Way::Idle
         } else if worker.connections.open() < self.connections_max {
             Way::Room
+        } else if worker.connections.idle() > 0 {
+            Way::Moved
         } else {
-            Way::Elsewhere
+            Way::Full
         }
     }
 }
@@ -184,7 +189,7 @@ mod tests {
         check(1, &[(0, 0, 0), (0, 0, 0)], Some((0, Way::Room)));
         check(1, &[(0, 0, 1), (0, 0, 0), (0, 1, 0)], Some((2, Way::Idle)));
         check(1, &[(0, 0, 1), (0, 0, 0)], Some((1, Way::Room)));
-        check(1, &[(0, 0, 1), (1, 0, 0)], Some((0, Way::Elsewhere)));
+        check(1, &[(0, 0, 1), (1, 0, 0)], Some((0, Way::Moved)));
         check(4, &[(2, 1, 0), (1, 1, 0), (0, 0, 0)], Some((1, Way::Idle)));
         check(4, &[(2, 0, 0), (1, 0, 0), (1, 0, 0)], Some((1, Way::Room)));
     }

@@ -79,15 +79,22 @@ impl Connections {
         self.open -= 1;
     }
 
-    /// Pick an idle one to be closed, on the shard that has the most; where it lies.
-    pub(crate) fn start_close(&mut self) -> Option<ShardId> {
+    /// The shard on which most are idle.
+    pub(crate) fn most_idle(&self) -> Option<ShardId> {
         let places = self.shards.iter().enumerate().filter(|(_, on)| on.idle > 0);
         let (place, _) = places.max_by_key(|(place, on)| (on.idle, std::cmp::Reverse(*place)))?;
-        self.shards[place].idle -= 1;
-        self.shards[place].closing += 1;
+        Some(ShardId(place as u16))
+    }
+
+    /// Pick an idle one to be closed, on the shard that has the most; where it lies.
+    pub(crate) fn start_close(&mut self) -> Option<ShardId> {
+        let shard = self.most_idle()?;
+        let on = self.on(shard);
+        on.idle -= 1;
+        on.closing += 1;
         self.idle -= 1;
         self.closing += 1;
-        Some(ShardId(place as u16))
+        Some(shard)
     }
 
     /// An idle one on `shard` is closed, asked for or not.

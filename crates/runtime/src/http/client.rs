@@ -6,6 +6,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::task::{Context, Poll, ready};
 
 use spillgate_core::time::{Duration, Instant};
@@ -63,6 +64,14 @@ pub enum BadResponse {
     Interim,
 }
 
+/// An idle connection that no engine watches: on its way to another shard.
+#[derive(Debug)]
+pub struct Detached {
+    fd: OwnedFd,
+    idle_since: Instant,
+    keep_alive: Duration,
+}
+
 /// A response head, with a copy of its bytes.
 pub struct WorkerHead {
     bytes: Lent<Vec<u8>>,
@@ -95,16 +104,7 @@ impl WorkerConnection {
         })
         .await?;
         deadline.clear();
-        Ok(WorkerConnection {
-            stream,
-            inbound: Inbound::of_worker(),
-            reader: BodyReader::new(Framing::None),
-            index: None,
-            deadline,
-            idle_since: clock::now(),
-            keep_alive: Duration::ZERO,
-            reused: false,
-        })
+        Ok(WorkerConnection { deadline, idle_since: clock::now(), ..Self::around(stream) })
     }
 
     /// The limit in force on the worker's side.
@@ -259,6 +259,34 @@ impl WorkerConnection {
         self.keep_alive = keep_alive;
         self.reused = true;
         self.inbound.bytes().is_empty() && self.reader.is_done()
+    }
+
+    /// Take it away from this shard. Only while it is put aside.
+    pub fn detach(self) -> Detached {
+        let WorkerConnection { stream, idle_since, keep_alive, .. } = self;
+        Detached { fd: stream.into_fd(), idle_since, keep_alive }
+    }
+
+    /// Take one into this shard.
+    ///
+    /// Errors: the engine's, when it cannot watch another descriptor.
+    pub fn attach(detached: Detached) -> io::Result<WorkerConnection> {
+        let Detached { fd, idle_since, keep_alive } = detached;
+        let stream = Stream::new(fd)?;
+        Ok(WorkerConnection { idle_since, keep_alive, reused: true, ..Self::around(stream) })
+    }
+
+    fn around(stream: Stream) -> WorkerConnection {
+        WorkerConnection {
+            stream,
+            inbound: Inbound::of_worker(),
+            reader: BodyReader::new(Framing::None),
+            index: None,
+            deadline: Deadline::unset(),
+            idle_since: Instant::ZERO,
+            keep_alive: Duration::ZERO,
+            reused: false,
+        }
     }
 
     /// May it still be used at `now`? An unsafe method must not meet a connection that the worker

@@ -89,14 +89,21 @@ impl World<'_> {
         };
         let worker = permit.worker().0;
         let (gone, process) = (self.worker(pool, worker).gone, self.worker(pool, worker).process);
-        let is_idle =
-            connection == Connection::Idle && self.take_idle(pool, worker, shard, process);
+        let keeper = match connection {
+            Connection::Idle => Some(shard),
+            Connection::Moved(from) => Some(from),
+            Connection::New => None,
+        };
+        let is_idle = keeper.is_some_and(|from| self.take_idle(pool, worker, from, process));
         if ended {
-            if is_idle {
+            let is_kept = is_idle && connection == Connection::Idle;
+            if is_kept {
                 self.keep(pool, worker, shard, process);
+            } else if is_idle {
+                self.worker(pool, worker).disconnect(process);
             }
             self.forget(ticket);
-            let fate = if is_idle { Fate::Kept } else { Fate::Closed };
+            let fate = if is_kept { Fate::Kept } else { Fate::Closed };
             return self.give_back(pool, permit, (Outcome::Ignore, None), fate);
         }
         if gone {

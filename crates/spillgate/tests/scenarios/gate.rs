@@ -63,6 +63,10 @@ fn a_worker_with_one_connection_at_a_time_is_never_blocked() {
     assert_eq!((worker.seen().len(), worker.most_inside()), (400, 1));
     let shards = spillgate.status()["shards"].as_array().map(Vec::len);
     assert_eq!(shards, Some(2), "the clients were spread over two");
+    let connects =
+        |kind| spillgate.metrics().sum("spillgate_worker_connects_total", &[("kind", kind)]);
+    assert!(connects("moved") > 0, "the shards hand it over");
+    assert!(connects("new") < 10, "and do not open it anew: {}", connects("new"));
 }
 
 #[test]

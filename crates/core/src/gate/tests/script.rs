@@ -19,8 +19,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::gate::trace::words;
 use crate::gate::{
-    Arrival, Attempt, Change, Claim, Class, Fate, Fault, Gate, Heard, Input, Late, Outcome, Output,
-    Permit, Probed, Returned, Settings, Tried,
+    Arrival, Attempt, Change, Claim, Class, Connection, Fate, Fault, Gate, Heard, Input, Late,
+    Outcome, Output, Permit, Probed, Returned, Settings, Tried,
 };
 use crate::id::{Kind, ShardId, Tenant, Ticket, User, WorkerId};
 use crate::pool::Report;
@@ -147,7 +147,12 @@ impl Runner {
                     0 => String::new(),
                     millis => format!(" waited {millis}"),
                 };
-                format!("grant {ticket} {worker} {}{waited}", words::connection(grant.connection))
+                let from = match grant.connection {
+                    Connection::Moved(from) => format!(" {}", from.0),
+                    Connection::Idle | Connection::New => String::new(),
+                };
+                let connection = words::connection(grant.connection);
+                format!("grant {ticket} {worker} {connection}{from}{waited}")
             }
             Output::Shed(shed) => {
                 let retry = match shed.retry_after {

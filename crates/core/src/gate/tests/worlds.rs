@@ -37,6 +37,8 @@ struct Running {
 
 enum Mail {
     Grant(Running, Connection),
+    /// Pass the grant on, with an idle connection if there is one.
+    HandOver(Running),
     CloseIdle(WorkerId),
 }
 
@@ -184,6 +186,13 @@ impl World {
                 }
                 shard.running.push(running);
                 self.check_connections(worker);
+            }
+            Some(Mail::HandOver(running)) => {
+                let idle = shard.idle.entry(running.permit.worker().0).or_default();
+                let fit = idle.iter().position(|process| *process == running.process);
+                fit.map(|place| idle.remove(place));
+                let to = usize::from(running.arrival.shard.0);
+                self.shards[to].mail.push_back(Mail::Grant(running, Connection::New));
             }
             Some(Mail::CloseIdle(worker)) => {
                 let idle = shard.idle.entry(worker.0).or_default();
@@ -333,8 +342,11 @@ impl World {
                     granted.push((arrival, worker));
                     let process = self.processes[&worker.0];
                     let running = Running { arrival, permit: grant.permit, process };
-                    let mail = Mail::Grant(running, grant.connection);
-                    self.shards[usize::from(grant.shard.0)].mail.push_back(mail);
+                    let (to, mail) = match grant.connection {
+                        Connection::Moved(from) => (from, Mail::HandOver(running)),
+                        connection => (grant.shard, Mail::Grant(running, connection)),
+                    };
+                    self.shards[usize::from(to.0)].mail.push_back(mail);
                 }
                 Output::Shed(shed) => {
                     self.waiting.remove(&shed.ticket.0).expect("it asked");

@@ -101,6 +101,7 @@ pub(in crate::gate) fn heard(heard: Heard) -> &'static str {
 pub(in crate::gate) fn connection(connection: Connection) -> &'static str {
     match connection {
         Connection::Idle => "idle",
+        Connection::Moved(_) => "moved",
         Connection::New => "new",
     }
 }

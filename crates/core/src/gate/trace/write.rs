@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Write};
 
-use crate::gate::{Attempt, Claim, Input, Output, Permit, Settings, Tried};
+use crate::gate::{Attempt, Claim, Connection, Input, Output, Permit, Settings, Tried};
 use crate::time::{Duration, Instant};
 
 use super::{HEADER, words};
@@ -139,6 +139,9 @@ pub fn write_output(sink: &mut impl Write, output: &Output) -> fmt::Result {
             let (worker, number) = (grant.permit.worker().0, grant.permit.number());
             let connection = words::connection(grant.connection);
             write!(sink, "grant {ticket} {shard} {worker} {number} {connection} ")?;
+            if let Connection::Moved(from) = grant.connection {
+                write!(sink, "{} ", from.0)?;
+            }
             write_duration(sink, Some(grant.wait))?;
         }
         Output::Shed(shed) => {

@@ -13,12 +13,15 @@ pub enum ConnectKind {
     New,
     /// It was idle.
     Reused,
+    /// It was idle on another shard.
+    Moved,
     /// It could not be opened.
     Failed,
 }
 
 impl LabelSet for ConnectKind {
-    const ALL: &'static [Self] = &[ConnectKind::New, ConnectKind::Reused, ConnectKind::Failed];
+    const ALL: &'static [Self] =
+        &[ConnectKind::New, ConnectKind::Reused, ConnectKind::Moved, ConnectKind::Failed];
 
     fn index(self) -> usize {
         self as usize
@@ -28,6 +31,7 @@ impl LabelSet for ConnectKind {
         match self {
             ConnectKind::New => "new",
             ConnectKind::Reused => "reused",
+            ConnectKind::Moved => "moved",
             ConnectKind::Failed => "failed",
         }
     }

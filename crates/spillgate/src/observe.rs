@@ -155,7 +155,7 @@ impl Observer {
         BudgetReading {
             memory_used: view.budget.intake + view.budget.collect,
             memory_max: view.budget.memory_max,
-            spill_used: view.spill.map_or(ByteSize::ZERO, |spill| spill.used),
+            spill_used: view.budget.spilled,
             spill_max,
             sockets: view.budget.sockets,
             waiting: u64::from(view.budget.waiting),

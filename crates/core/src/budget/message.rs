@@ -32,16 +32,29 @@ pub enum Purpose {
     Growth,
     /// Either side: bytes that would be in the spill folder if the answer is no.
     Spare(Side),
+    /// Intake, in the spill folders: all that the body will ever need there.
+    SpillWhole,
+    /// Intake, in the spill folders: the next step of a body that may ask again.
+    SpillStep,
+    /// Collect, in the spill folders.
+    SpillGrowth,
 }
 
 impl Purpose {
     /// The side that holds the bytes.
     pub fn side(self) -> Side {
         match self {
-            Purpose::Whole | Purpose::Step => Side::Intake,
-            Purpose::Window | Purpose::Growth => Side::Collect,
+            Purpose::Whole | Purpose::Step | Purpose::SpillWhole | Purpose::SpillStep => {
+                Side::Intake
+            }
+            Purpose::Window | Purpose::Growth | Purpose::SpillGrowth => Side::Collect,
             Purpose::Spare(side) => side,
         }
+    }
+
+    /// Whether the bytes are in the spill folders, not in memory.
+    pub fn is_spill(self) -> bool {
+        matches!(self, Purpose::SpillWhole | Purpose::SpillStep | Purpose::SpillGrowth)
     }
 }
 
@@ -62,7 +75,7 @@ pub enum Input {
     /// Bytes are wanted now or not at all. Answered at once: [`Output::Granted`] or
     /// [`Output::Full`].
     Charge(Charge),
-    /// Bytes are wanted and the body can wait ([`Purpose::Whole`] and [`Purpose::Step`] only).
+    /// Bytes are wanted and the body can wait (request bodies only, and not for what is spare).
     /// Answered, now or later, with [`Output::Granted`] or [`Output::Shed`]. A body waits for one
     /// charge at a time; a second one takes the place of the first.
     Wait(Charge),
@@ -72,6 +85,11 @@ pub enum Input {
     Return {
         /// Which kind of body.
         side: Side,
+        /// How many.
+        bytes: ByteSize,
+    },
+    /// Some of what a body holds in the spill folders comes back.
+    ReturnSpill {
         /// How many.
         bytes: ByteSize,
     },
@@ -88,8 +106,10 @@ pub enum Input {
         body: BodyId,
         /// Which kind.
         side: Side,
-        /// How many bytes it held.
+        /// How many bytes it held in memory.
         bytes: ByteSize,
+        /// How many in the spill folders.
+        spilled: ByteSize,
     },
 }
 
@@ -100,8 +120,8 @@ pub enum Output {
     Granted(BodyId),
     /// Not now.
     Full(BodyId),
-    /// It waited too long, or asked for more than there can be. What it holds stays charged until
-    /// it is closed.
+    /// It waited too long, asked for more than there can be, or holds up an older body. What it
+    /// holds stays charged until it is closed.
     Shed(BodyId),
 }
 

@@ -22,8 +22,11 @@
 //! `g`. The banker's algorithm (Dijkstra 1965) does this for every claim; here one claim is kept,
 //! because bodies end in any order and one that can always finish is enough.
 //!
+//! What is in the spill folders is charged here, too, by rules of its own (`disk`).
+//!
 //! Absent: the bytes themselves, spill extents, wakers (all `runtime`).
 
+mod disk;
 mod message;
 #[cfg(test)]
 mod tests;
@@ -31,6 +34,8 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use message::{BodyId, Charge, Input, Output, Purpose, Side};
+
+use disk::{Disk, Next};
 
 use crate::time::{Duration, Instant};
 use crate::units::{ByteSize, Ratio};
@@ -67,6 +72,8 @@ pub struct Settings {
     pub body_memory_max: ByteSize,
     /// Longest time that one charge waits. Default 5 s.
     pub body_wait_max: Duration,
+    /// Most bytes that all bodies together may hold in the spill folders. Zero: there are none.
+    pub spill_max: ByteSize,
 }
 
 /// The numbers of a budget.
@@ -78,6 +85,8 @@ pub struct View {
     pub intake: ByteSize,
     /// Held by response bodies now, reserved windows included.
     pub collect: ByteSize,
+    /// Held in the spill folders now, with what is reserved there.
+    pub spilled: ByteSize,
     /// Held by the kernel for clients that read slowly, now. Not limited by `memory_max`.
     pub sockets: ByteSize,
     /// Bodies that wait now.
@@ -88,7 +97,8 @@ pub struct View {
     pub waited: u64,
     /// Charges that were answered "full" so far.
     pub full: u64,
-    /// Bodies shed so far: they waited too long, or asked for more than there can be.
+    /// Bodies shed so far: they waited too long, asked for more than there can be, or held up an
+    /// older one.
     pub shed: u64,
 }
 
@@ -112,8 +122,11 @@ pub struct Budget {
     /// The one of them that is guaranteed to finish. It stays so even when an older one begins to
     /// grow after it: the promise holds for one at a time.
     guaranteed: Option<BodyId>,
-    /// The first is the oldest.
+    /// Those who wait for memory. The first is the oldest.
     waiters: BTreeMap<BodyId, Waiter>,
+    disk: Disk,
+    /// Those who wait for the disk, and until when. A body waits for one of the two at a time.
+    at_disk: BTreeMap<BodyId, Instant>,
     deadlines: BTreeSet<(Instant, BodyId)>,
     outputs: VecDeque<Output>,
     now: Instant,
@@ -159,6 +172,8 @@ impl Budget {
             growing: BTreeMap::new(),
             guaranteed: None,
             waiters: BTreeMap::new(),
+            disk: Disk::new(settings.spill_max),
+            at_disk: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             outputs: VecDeque::new(),
             now: Instant::ZERO,
@@ -174,11 +189,13 @@ impl Budget {
             Input::Wait(charge) => self.wait(charge),
             Input::Complete(body) => self.stop_growing(body),
             Input::Return { side, bytes } => self.give_back(side, bytes),
+            Input::ReturnSpill { bytes } => self.disk.give_back(bytes),
             Input::Sockets { before, after } => self.sockets = self.sockets + after - before,
-            Input::Close { body, side, bytes } => {
+            Input::Close { body, side, bytes, spilled } => {
                 self.stop_growing(body);
                 self.forget_waiter(body);
                 self.give_back(side, bytes);
+                self.disk.give_back(spilled);
             }
         }
         self.settle();
@@ -202,6 +219,7 @@ impl Budget {
                 break;
             }
             self.forget_waiter(body);
+            self.disk.stop_growing(body);
             self.shed(body);
         }
         self.settle();
@@ -212,8 +230,9 @@ impl Budget {
         View {
             intake: self.intake,
             collect: self.collect,
+            spilled: self.disk.held(),
             sockets: self.sockets,
-            waiting: u32::try_from(self.waiters.len()).unwrap_or(u32::MAX),
+            waiting: u32::try_from(self.deadlines.len()).unwrap_or(u32::MAX),
             ..self.counts
         }
     }
@@ -227,10 +246,15 @@ impl Budget {
         assert!(grown <= self.intake, "growing bodies hold more than intake");
         assert_eq!(self.guaranteed.is_some(), !self.growing.is_empty(), "nobody is guaranteed");
         assert!(self.guaranteed.is_none_or(|body| self.growing.contains_key(&body)));
-        assert_eq!(self.waiters.len(), self.deadlines.len(), "a waiter without a deadline");
+        let waiting = self.waiters.len() + self.at_disk.len();
+        assert_eq!(waiting, self.deadlines.len(), "a waiter without a deadline");
+        self.disk.check_invariants(&self.at_disk.keys().copied().collect());
         for (body, waiter) in &self.waiters {
             assert!(self.deadlines.contains(&(waiter.until, *body)), "a deadline is lost");
             assert!(waiter.charge.bytes <= limits.side, "waits for more than there can be");
+        }
+        for (body, until) in &self.at_disk {
+            assert!(self.deadlines.contains(&(*until, *body)), "a deadline is lost");
         }
         if let Some(waiter) = self.first_waiter() {
             assert!(!self.fits(&waiter.charge), "the first waiter could be served");
@@ -247,6 +271,9 @@ impl Budget {
     }
 
     fn wait(&mut self, charge: Charge) {
+        if charge.purpose.is_spill() {
+            return self.wait_for_disk(charge);
+        }
         let held = self.growing.get(&charge.body).copied().unwrap_or_default();
         if held + charge.bytes > self.limits.side {
             return self.shed(charge.body);
@@ -260,12 +287,30 @@ impl Budget {
         self.deadlines.insert((until, charge.body));
     }
 
+    fn wait_for_disk(&mut self, charge: Charge) {
+        if !self.disk.is_possible(&charge) {
+            self.disk.stop_growing(charge.body);
+            return self.shed(charge.body);
+        }
+        if self.disk.fits(&charge) {
+            return self.grant(charge);
+        }
+        let until = self.now + self.limits.wait;
+        self.forget_waiter(charge.body);
+        self.disk.wait(&charge);
+        self.at_disk.insert(charge.body, until);
+        self.deadlines.insert((until, charge.body));
+    }
+
     fn used(&self) -> ByteSize {
         self.intake + self.collect
     }
 
     /// Whether `charge` can be granted now.
     fn fits(&self, charge: &Charge) -> bool {
+        if charge.purpose.is_spill() {
+            return self.disk.fits(charge);
+        }
         let limits = &self.limits;
         let free = limits.memory.saturating_sub(self.used());
         if charge.purpose == Purpose::Window {
@@ -281,6 +326,9 @@ impl Budget {
             Purpose::Spare(Side::Collect) => (self.collect, limits.spare),
             Purpose::Growth | Purpose::Window => (self.collect, limits.side),
             Purpose::Whole | Purpose::Step => (self.intake, limits.side),
+            Purpose::SpillWhole | Purpose::SpillStep | Purpose::SpillGrowth => {
+                unreachable!("the disk answers for itself, above")
+            }
         };
         let room = share.saturating_sub(held).min(free.saturating_sub(limits.window));
         let mine = match charge.purpose {
@@ -327,6 +375,7 @@ impl Budget {
 
     fn grant(&mut self, charge: Charge) {
         match charge.purpose.side() {
+            _ if charge.purpose.is_spill() => self.disk.grant(&charge),
             Side::Intake => self.intake += charge.bytes,
             Side::Collect => self.collect += charge.bytes,
         }
@@ -346,6 +395,7 @@ impl Budget {
     }
 
     fn stop_growing(&mut self, body: BodyId) {
+        self.disk.stop_growing(body);
         self.growing.remove(&body);
         if self.guaranteed == Some(body) {
             self.guaranteed = self.growing.keys().next().copied();
@@ -354,6 +404,7 @@ impl Budget {
 
     /// Grants to waiters in their order, up to the first for whom there is not enough.
     fn settle(&mut self) {
+        self.settle_disk();
         while let Some(waiter) = self.first_waiter().copied() {
             if !self.fits(&waiter.charge) {
                 return;
@@ -364,9 +415,32 @@ impl Budget {
         }
     }
 
+    /// The same for those who wait for the disk.
+    fn settle_disk(&mut self) {
+        while let Some(next) = self.disk.next() {
+            match next {
+                Next::Grant(charge) => {
+                    self.forget_waiter(charge.body);
+                    self.counts.waited += 1;
+                    self.grant(charge);
+                }
+                Next::Shed(body) => {
+                    self.forget_waiter(body);
+                    // Its bytes come back when it is closed, which is soon.
+                    self.disk.stop_growing(body);
+                    self.shed(body);
+                }
+            }
+        }
+    }
+
     fn forget_waiter(&mut self, body: BodyId) {
         if let Some(waiter) = self.waiters.remove(&body) {
             self.deadlines.remove(&(waiter.until, body));
+        }
+        if let Some(until) = self.at_disk.remove(&body) {
+            self.disk.forget_waiter(body);
+            self.deadlines.remove(&(until, body));
         }
     }
 

@@ -1,5 +1,7 @@
 //! Scripts of inputs and answers, and random worlds in which every body has to come to its end.
 
+mod disk;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -12,6 +14,7 @@ fn budget(memory_kib: u64, body_kib: u64) -> Budget {
         memory_max: ByteSize::from_kib(memory_kib),
         body_memory_max: ByteSize::from_kib(body_kib),
         body_wait_max: Duration::from_secs(5),
+        spill_max: ByteSize::from_kib(1000),
     })
 }
 
@@ -24,15 +27,18 @@ enum Line {
     Complete(u64),
     Return(Side, u64),
     Close(u64, Side, u64),
+    /// What it held in the spill folders alone.
+    CloseSpilled(u64, u64),
+    ReturnSpill(u64),
     /// What the kernel holds for a client: before, after, KiB.
     Sockets(u64, u64),
     /// Time passes, to this second.
     Second(u64),
 }
 
-use Line::{Close, Complete, Return, Second, Sockets, Wait};
+use Line::{Close, CloseSpilled, Complete, Return, ReturnSpill, Second, Sockets, Wait};
 use Output::{Full, Granted, Shed};
-use Purpose::{Growth, Spare, Step, Whole, Window};
+use Purpose::{Growth, Spare, SpillGrowth, SpillStep, SpillWhole, Step, Whole, Window};
 use Side::{Collect, Intake};
 
 fn check(budget: &mut Budget, script: &[(Line, &[Output])]) {
@@ -49,8 +55,14 @@ fn check(budget: &mut Budget, script: &[(Line, &[Output])]) {
             Complete(body) => Input::Complete(BodyId(body)),
             Return(side, kib) => Input::Return { side, bytes: ByteSize::from_kib(kib) },
             Close(body, side, kib) => {
-                Input::Close { body: BodyId(body), side, bytes: ByteSize::from_kib(kib) }
+                let (bytes, spilled) = (ByteSize::from_kib(kib), ByteSize::ZERO);
+                Input::Close { body: BodyId(body), side, bytes, spilled }
             }
+            CloseSpilled(body, kib) => {
+                let (bytes, spilled) = (ByteSize::ZERO, ByteSize::from_kib(kib));
+                Input::Close { body: BodyId(body), side: Intake, bytes, spilled }
+            }
+            ReturnSpill(kib) => Input::ReturnSpill { bytes: ByteSize::from_kib(kib) },
             Sockets(before, after) => Input::Sockets {
                 before: ByteSize::from_kib(before),
                 after: ByteSize::from_kib(after),
@@ -253,6 +265,7 @@ impl World {
             memory_max: ByteSize::from_bytes(BODY_MAX * 10 / 7 + 1),
             body_memory_max: ByteSize::from_bytes(BODY_MAX),
             body_wait_max: wait,
+            spill_max: ByteSize::ZERO,
         });
         let bodies = (0..2 + rng.below(30))
             .map(|number| Body {
@@ -362,11 +375,13 @@ impl World {
             body: body.id,
             side: Intake,
             bytes: ByteSize::from_bytes(std::mem::take(&mut body.charged)),
+            spilled: ByteSize::ZERO,
         };
         let collect = Input::Close {
             body: BodyId(body.id.0 + 1000),
             side: Collect,
             bytes: ByteSize::from_bytes(std::mem::take(&mut body.response)),
+            spilled: ByteSize::ZERO,
         };
         self.budget.handle(intake, self.now);
         self.budget.handle(collect, self.now);

@@ -52,7 +52,7 @@ pub struct BudgetReading {
     pub memory_used: ByteSize,
     /// The most that may be.
     pub memory_max: ByteSize,
-    /// Spill files in use.
+    /// Spill files in use, or reserved for a body whose length is known.
     pub spill_used: ByteSize,
     /// The most that may be; zero: nothing spills.
     pub spill_max: ByteSize,

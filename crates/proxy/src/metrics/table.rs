@@ -288,8 +288,11 @@ pub(super) static SOCKET_BYTES: Described = in_bytes(gauge(
 ));
 pub(super) static BUDGET_WAITING: Described =
     gauge("spillgate_budget_waiting", &[], "Bodies that wait for the byte budget");
-pub(super) static SPILL_BYTES: Described =
-    in_bytes(gauge("spillgate_spill_disk_bytes", &[], "Bytes of spill files in use"));
+pub(super) static SPILL_BYTES: Described = in_bytes(gauge(
+    "spillgate_spill_disk_bytes",
+    &[],
+    "Bytes of spill files in use, or reserved for bodies of known length",
+));
 pub(super) static SPILL_MAX_BYTES: Described = in_bytes(gauge(
     "spillgate_spill_disk_max_bytes",
     &[],

@@ -18,6 +18,8 @@ pub(super) struct Account {
     /// None until the first charge: a body without bytes is unknown to the budget.
     body: Option<BodyId>,
     charged: u64,
+    /// The same in the spill folders.
+    spilled: u64,
     /// What it waits for.
     wanted: Option<(u64, Purpose)>,
     /// The budget keeps a promise for it until it is complete.
@@ -32,14 +34,20 @@ impl Account {
             side,
             body: None,
             charged: 0,
+            spilled: 0,
             wanted: None,
             grows: false,
         }
     }
 
-    /// Bytes charged now.
+    /// Bytes of memory charged now.
     pub(super) fn charged(&self) -> u64 {
         self.charged
+    }
+
+    /// Bytes of the spill folders charged now.
+    pub(super) fn spilled(&self) -> u64 {
+        self.spilled
     }
 
     /// Charges `bytes` more, now or not at all. A wait that is under way is not disturbed.
@@ -82,8 +90,11 @@ impl Account {
     }
 
     fn granted(&mut self, bytes: u64, purpose: Purpose) {
-        self.charged += bytes;
-        self.grows |= purpose == Purpose::Step;
+        match purpose.is_spill() {
+            true => self.spilled += bytes,
+            false => self.charged += bytes,
+        }
+        self.grows |= matches!(purpose, Purpose::Step | Purpose::SpillStep);
     }
 
     /// The body will ask for nothing more.
@@ -93,7 +104,15 @@ impl Account {
         }
     }
 
-    /// Gives back what is charged beyond `keep`.
+    /// Gives back what is charged in the spill folders beyond `keep`.
+    pub(super) fn shrink_spill_to(&mut self, keep: u64) {
+        if self.spilled > keep {
+            self.storage.give_back_spill(self.spilled - keep);
+            self.spilled = keep;
+        }
+    }
+
+    /// Gives back what is charged in memory beyond `keep`.
     pub(super) fn shrink_to(&mut self, keep: u64) {
         if self.charged > keep {
             self.storage.give_back(self.side, self.charged - keep);
@@ -105,7 +124,7 @@ impl Account {
 impl Drop for Account {
     fn drop(&mut self) {
         if let Some(body) = self.body {
-            self.storage.close(body, self.side, self.charged);
+            self.storage.close(body, self.side, self.charged, self.spilled);
         }
     }
 }

@@ -150,8 +150,9 @@ impl Buffer {
     /// until its reader has consumed something.
     ///
     /// # Errors
-    /// [`BufferError::Budget`]: waited longer than `body_wait_max`, or no body may be that large.
-    /// The others: the spill folders; the body is lost.
+    /// [`BufferError::Budget`], and [`BufferError::SpillFull`] for the spill folders: waited longer
+    /// than `body_wait_max`, no body may be that large, or an older one needs the place. The
+    /// others: the spill folders; the body is lost.
     pub fn poll_append(
         &mut self,
         cx: &mut Context<'_>,
@@ -168,7 +169,11 @@ impl Buffer {
                 Room::Later => return Poll::Pending,
                 Room::Wait { bytes, purpose } => {
                     if !ready!(self.account.poll_charge(cx, bytes, purpose)) {
-                        return Poll::Ready(Err(self.fail(BufferError::Budget)));
+                        let error = match purpose.is_spill() {
+                            true => BufferError::SpillFull,
+                            false => BufferError::Budget,
+                        };
+                        return Poll::Ready(Err(self.fail(error)));
                     }
                 }
             }
@@ -222,6 +227,7 @@ impl Buffer {
             if self.spilled.as_mut().is_some_and(|spilled| spilled.free_before(self.read)) {
                 self.spilled = None;
             }
+            self.trim_spill();
             self.trim();
         }
     }

@@ -4,8 +4,9 @@
 //! grants it; the spill folders, by handing the tail over to be written and filling another. A body
 //! that has begun to spill goes on so until all of it was read; its memory is then the *stage*: the
 //! tail, the write under way, and what is loaded for its reader. None of these asks the budget for
-//! anything, so a body that can spill never waits for more than its first stage, and a response has
-//! its stage reserved.
+//! memory, so a body that can spill never waits for more memory than its first stage, and a
+//! response has its stage reserved. Its place in the folders is charged before it is written: all
+//! of it where the length is known, an extent at a time where it is not.
 
 use std::task::{Context, Poll, Waker, ready};
 
@@ -253,17 +254,49 @@ impl Buffer {
         if let Some(error) = spilled.broken() {
             return self.no_place(error).map(Some);
         }
+        if let Some((bytes, purpose)) = self.spill_wish()
+            && !self.account.charge(bytes, purpose)
+        {
+            return Ok(Some(match self.side {
+                Side::Intake => Room::Wait { bytes, purpose },
+                Side::Collect => self.full(),
+            }));
+        }
+        let spilled = self.spilled.as_mut().expect("it spills");
         match spilled.write(self.blocks.take_tail(), waker) {
             Handed::Writing => Ok(None),
             Handed::Later(tail) => {
                 self.blocks.put_back(tail);
                 Ok(Some(Room::Later))
             }
-            Handed::Full(tail) => {
-                self.blocks.put_back(tail);
-                self.no_place(BufferError::SpillFull).map(Some)
-            }
         }
+    }
+
+    /// What has to be charged in the spill folders before the tail is written there.
+    fn spill_wish(&self) -> Option<(u64, Purpose)> {
+        let spilled = self.spilled.as_ref().expect("it spills");
+        let charged = self.account.spilled();
+        let needed = spilled.needed(self.len);
+        if needed <= charged {
+            return None;
+        }
+        let whole = self.known_len.map_or(needed, |known| needed.max(spilled.needed(known)));
+        Some(match (self.side, self.known_len, self.finished) {
+            (Side::Collect, ..) => (needed - charged, Purpose::SpillGrowth),
+            (Side::Intake, None, false) => (needed - charged, Purpose::SpillStep),
+            (Side::Intake, ..) => (whole - charged, Purpose::SpillWhole),
+        })
+    }
+
+    /// Whether the place in the spill folders that the tail needs is charged, or can be now.
+    fn has_place(&mut self) -> bool {
+        self.spill_wish().is_none_or(|(bytes, purpose)| self.account.charge(bytes, purpose))
+    }
+
+    /// Gives back the place of what was read.
+    pub(super) fn trim_spill(&mut self) {
+        let held = self.spilled.as_ref().map_or(0, |spilled| spilled.held_on_disk());
+        self.account.shrink_spill_to(held);
     }
 
     /// The spill folders take nothing more. A request that needs them ends; a response is full.
@@ -316,19 +349,19 @@ impl Buffer {
             }
             if self.blocks.tail_is_empty() {
                 drop(self.blocks.take_tail());
-            } else if spilled.broken().is_none() {
+            } else if spilled.broken().is_none() && self.has_place() {
+                let spilled = self.spilled.as_mut().expect("it spills");
                 match spilled.write(self.blocks.take_tail(), Some(waker)) {
                     Handed::Writing => return Poll::Ready(Ok(())),
                     Handed::Later(tail) => {
                         self.blocks.put_back(tail);
                         return Poll::Pending;
                     }
-                    // The folders are full and the tail stays: read through one stage more than is
-                    // charged, as after a failed write. The alternative is a body that can be
-                    // neither read nor ended.
-                    Handed::Full(tail) => self.blocks.put_back(tail),
                 }
             }
+            // Where the folders are full the tail stays: read through one stage more than is
+            // charged, as after a failed write. The alternative is a body that can be neither read
+            // nor ended.
         }
         let memory = self.free().min(most).max(STAGE);
         let spilled = self.spilled.as_mut().expect("it spills");

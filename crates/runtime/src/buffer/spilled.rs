@@ -66,8 +66,6 @@ pub(super) enum Handed {
     Writing,
     /// Not yet: here it is again. The waker, where one was given, is told when to try again.
     Later(Vec<u8>),
-    /// The folders are full: here it is again.
-    Full(Vec<u8>),
 }
 
 impl Spilled {
@@ -105,13 +103,25 @@ impl Spilled {
         self.broken
     }
 
-    /// Hands `tail`, which begins where everything else ends, over to be written.
+    /// Bytes of the spill folders that it needs when it ends at `end`.
+    pub(super) fn needed(&self, end: u64) -> u64 {
+        end.saturating_sub(self.start).next_multiple_of(EXTENT)
+    }
+
+    /// Bytes of the spill folders in use.
+    pub(super) fn held_on_disk(&self) -> u64 {
+        self.chain.size()
+    }
+
+    /// Hands `tail`, which begins where everything else ends, over to be written. What
+    /// [`Spilled::needed`] says is charged.
     pub(super) fn write(&mut self, tail: Vec<u8>, waker: Option<&Waker>) -> Handed {
         debug_assert!(self.write.is_none() && self.broken.is_none(), "one write at a time");
         let (len, memory) = (tail.len(), tail.capacity());
         let offset = self.end - self.start;
-        if !self.chain.extend(offset + len as u64) {
-            return Handed::Full(tail);
+        if !self.chain.extend(offset + len as u64, waker) {
+            // A body that is gone still has a job under way in the place that is now ours.
+            return Handed::Later(tail);
         }
         match self.chain.write(offset, tail, &mut self.write_turn, waker) {
             Ok(transfer) => {

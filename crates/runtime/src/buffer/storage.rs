@@ -76,7 +76,7 @@ struct Ledger {
 #[derive(Debug)]
 struct Waiter {
     waker: Waker,
-    bytes: u64,
+    charge: Charge,
     answer: Option<Answer>,
 }
 
@@ -85,7 +85,7 @@ struct Waiter {
 pub(super) enum Answer {
     /// The bytes are charged to the body.
     Granted,
-    /// It waited too long.
+    /// It waited too long, or has to give way.
     Shed,
 }
 
@@ -106,6 +106,7 @@ impl Storage {
             memory_max: settings.memory_max,
             body_memory_max: settings.body_memory_max,
             body_wait_max: settings.body_wait_max,
+            spill_max: spill.as_ref().map_or(ByteSize::ZERO, |spill| spill.view().size_max),
         });
         Arc::new(Storage {
             ledger: Mutex::new(Ledger { budget, next: 0, waiters: BTreeMap::new() }),
@@ -186,7 +187,7 @@ impl Storage {
         let told = ledger.tell(Input::Wait(charge), now, charge.body);
         let answer = told.answer.map(Answer::from);
         if answer.is_none() {
-            let waiter = Waiter { waker: waker.clone(), bytes, answer: None };
+            let waiter = Waiter { waker: waker.clone(), charge, answer: None };
             ledger.waiters.insert(charge.body, waiter);
         }
         drop(ledger);
@@ -219,15 +220,25 @@ impl Storage {
         self.tell(Input::Return { side, bytes: ByteSize::from_bytes(bytes) });
     }
 
-    /// The body is gone: all that it held comes back, with what it was granted and has not seen.
-    pub(super) fn close(&self, body: BodyId, side: Side, bytes: u64) {
+    /// Some of what a body held in the spill folders comes back.
+    pub(super) fn give_back_spill(&self, bytes: u64) {
+        self.tell(Input::ReturnSpill { bytes: ByteSize::from_bytes(bytes) });
+    }
+
+    /// The body is gone: all that it held, in memory and in the spill folders, comes back, with
+    /// what it was granted and has not seen.
+    pub(super) fn close(&self, body: BodyId, side: Side, bytes: u64, spilled: u64) {
         let mut ledger = self.lock();
-        let unseen = match ledger.waiters.remove(&body) {
-            Some(Waiter { answer: Some(Answer::Granted), bytes, .. }) => bytes,
-            _ => 0,
-        };
-        let bytes = ByteSize::from_bytes(bytes + unseen);
-        let told = ledger.tell(Input::Close { body, side, bytes }, Instant::ZERO, body);
+        let (mut bytes, mut spilled) = (ByteSize::from_bytes(bytes), ByteSize::from_bytes(spilled));
+        if let Some(Waiter { answer: Some(Answer::Granted), charge, .. }) =
+            ledger.waiters.remove(&body)
+        {
+            match charge.purpose.is_spill() {
+                true => spilled += charge.bytes,
+                false => bytes += charge.bytes,
+            }
+        }
+        let told = ledger.tell(Input::Close { body, side, bytes, spilled }, Instant::ZERO, body);
         drop(ledger);
         told.wake();
     }

@@ -2,7 +2,8 @@
 //!
 //! An extent belongs to one body, and to the I/O jobs of that body that are under way: it is free
 //! again when the last of them lets go, so a body that is dropped in the middle of a write cannot
-//! have its place given away under that write.
+//! have its place given away under that write. Its share of the budget is free before, so that who
+//! is granted it may have to wait for such a job.
 //!
 //! Extent `n` lies in segment file `n % files`, so neighbours lie on different disks, and the
 //! lowest free one is taken first, so the files stay as short as they can. Free extents whose bytes
@@ -13,6 +14,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Waker;
 
 use super::segment::SegmentFile;
 
@@ -41,6 +43,8 @@ struct Places {
     untouched: u32,
     /// Belong to somebody.
     taken: u32,
+    /// Told when the next one is free.
+    waiting: Vec<Waker>,
 }
 
 /// A place for [`EXTENT`] bytes, free again when dropped.
@@ -57,8 +61,9 @@ impl Extents {
         Extents { files, count, places: Mutex::default() }
     }
 
-    /// The lowest free extent; none: the folders are full.
-    pub(super) fn take(self: &Arc<Self>) -> Option<Extent> {
+    /// The lowest free extent; none: the folders are full, and the waker, where one is given, is
+    /// told when they are no longer.
+    pub(super) fn take(self: &Arc<Self>, waker: Option<&Waker>) -> Option<Extent> {
         let mut places = self.lock();
         let number = if let Some(number) = places.used.pop_first() {
             number
@@ -68,6 +73,11 @@ impl Extents {
             places.untouched += 1;
             places.untouched - 1
         } else {
+            if let Some(waker) = waker
+                && !places.waiting.iter().any(|other| other.will_wake(waker))
+            {
+                places.waiting.push(waker.clone());
+            }
             return None;
         };
         places.taken += 1;
@@ -132,6 +142,9 @@ impl Drop for Extent {
         let mut places = self.owner.lock();
         places.taken -= 1;
         places.used.insert(self.number);
+        let woken = std::mem::take(&mut places.waiting);
+        drop(places);
+        woken.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -148,13 +161,13 @@ mod tests {
     #[test]
     fn the_limit_holds_and_freed_extents_come_back_lowest_first() {
         let extents = extents(2, 3 * EXTENT + 5);
-        let mut taken: Vec<Extent> = std::iter::from_fn(|| extents.take()).collect();
+        let mut taken: Vec<Extent> = std::iter::from_fn(|| extents.take(None)).collect();
         assert_eq!(taken.iter().map(|extent| extent.number).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!((extents.taken(), extents.size()), (3 * EXTENT, 3 * EXTENT));
         assert_eq!(taken[2].place().1, EXTENT, "the third is the second of the first file");
         taken.remove(1);
         taken.remove(0);
-        assert_eq!(extents.take().map(|extent| extent.number), Some(0));
+        assert_eq!(extents.take(None).map(|extent| extent.number), Some(0));
         drop(taken);
         assert_eq!(extents.taken(), 0);
     }
@@ -162,13 +175,13 @@ mod tests {
     #[test]
     fn disk_space_beyond_the_reserve_is_given_back_from_the_end() {
         let extents = extents(1, 300 * EXTENT);
-        drop(std::iter::from_fn(|| extents.take()).collect::<Vec<_>>());
+        drop(std::iter::from_fn(|| extents.take(None)).collect::<Vec<_>>());
         let mut punched = 0;
         while extents.punch_one() {
             punched += 1;
         }
         assert_eq!(punched, 300 - KEEP);
-        let all: Vec<Extent> = std::iter::from_fn(|| extents.take()).collect();
+        let all: Vec<Extent> = std::iter::from_fn(|| extents.take(None)).collect();
         assert_eq!(all.len(), 300, "punched extents are still there");
     }
 }

@@ -145,16 +145,21 @@ impl Chain {
         Chain { spill: Arc::clone(spill), extents: VecDeque::new() }
     }
 
+    /// Bytes of its extents.
+    pub(crate) fn size(&self) -> u64 {
+        self.extents.len() as u64 * EXTENT
+    }
+
     /// Does it hold nothing?
     pub(crate) fn is_empty(&self) -> bool {
         self.extents.is_empty()
     }
 
-    /// Takes extents for at least `len` bytes. False: the folders are full; what was taken is kept
-    /// for the next try.
-    pub(crate) fn extend(&mut self, len: u64) -> bool {
-        while (self.extents.len() as u64) * EXTENT < len {
-            let Some(extent) = self.spill.extents.take() else { return false };
+    /// Takes extents for at least `len` bytes. False: the folders are full, and the waker, where
+    /// one is given, is told when something is free; what was taken is kept for the next try.
+    pub(crate) fn extend(&mut self, len: u64, waker: Option<&Waker>) -> bool {
+        while self.size() < len {
+            let Some(extent) = self.spill.extents.take(waker) else { return false };
             self.extents.push_back(Arc::new(extent));
         }
         true

@@ -30,7 +30,7 @@ fn wait(transfer: &mut Transfer) -> Done {
 }
 
 fn write(chain: &mut Chain, offset: u64, data: Vec<u8>) -> Done {
-    assert!(chain.extend(offset + data.len() as u64), "no room");
+    assert!(chain.extend(offset + data.len() as u64, None), "no room");
     wait(&mut chain.write(offset, data, &mut None, None).expect("the queue has room"))
 }
 
@@ -99,10 +99,10 @@ fn what_was_never_written_cannot_be_read() {
 fn the_size_limit_is_a_clear_no() {
     let (spill, _knobs) = spill(2 * EXTENT, 1);
     let mut chain = Chain::new(&spill);
-    assert!(chain.extend(2 * EXTENT));
-    assert!(!chain.extend(2 * EXTENT + 1));
+    assert!(chain.extend(2 * EXTENT, None));
+    assert!(!chain.extend(2 * EXTENT + 1, None));
     chain.drop_first();
-    assert!(chain.extend(2 * EXTENT));
+    assert!(chain.extend(2 * EXTENT, None));
 }
 
 #[test]
@@ -110,13 +110,13 @@ fn an_extent_is_not_free_before_its_last_job_has_ended() {
     let (spill, knobs) = spill(2 * EXTENT, 1);
     knobs.set(|state| state.stalled = true);
     let mut chain = Chain::new(&spill);
-    assert!(chain.extend(10));
+    assert!(chain.extend(10, None));
     let transfer = chain.write(0, vec![7; 10], &mut None, None);
     knobs.wait_for_calls(1);
     drop((transfer, chain));
     assert_eq!(spill.view().used.as_bytes(), EXTENT, "the write may still come");
     let mut other = Chain::new(&spill);
-    assert!(other.extend(EXTENT));
+    assert!(other.extend(EXTENT, None));
     let mut own = other.write(0, vec![8; 10], &mut None, None).expect("room");
     knobs.set(|state| state.stalled = false);
     assert!(wait(&mut own).result.is_ok());
@@ -139,7 +139,7 @@ fn a_full_queue_says_so_and_wakes_who_waits_for_it() {
     let (spill, knobs) = spill(1 << 20, 1);
     knobs.set(|state| state.stalled = true);
     let mut chain = Chain::new(&spill);
-    assert!(chain.extend(10));
+    assert!(chain.extend(10, None));
     let submit =
         |turn: &mut Option<Turn>, waker: Option<&Waker>| chain.write(0, vec![7; 10], turn, waker);
     let mut last = submit(&mut None, None).expect("an empty queue");

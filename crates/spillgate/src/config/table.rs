@@ -1032,7 +1032,10 @@ pub(crate) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""4GiB""#),
         live: false,
         line: "most bytes that all folders together may hold",
-        text: "When they are full, bodies wait and are then shed; responses are relayed.",
+        text: "A request body of known length is counted whole before it spills, and waits up to \
+               `body_wait_max` for its place; one that could never fit is shed at once. Of bodies \
+               of unknown length that fill the folders between them, the youngest is shed, so that \
+               the oldest can finish. Responses that find no place are relayed.",
         since: "0.1.0",
     },
     Key {

@@ -306,3 +306,45 @@ fn a_full_spill_folder_sheds_requests_and_relays_answers() {
     assert!(spillgate.ask(get("/bytes/9000000")).body == Echo::bytes(9_000_000));
     assert_eq!(spillgate.ask(post("/after", Echo::bytes(500_000))).status(), 200);
 }
+
+#[test]
+fn uploads_that_each_fit_a_small_spill_folder_do_not_shed_one_another() {
+    let folder = TempDir::new().expect("a folder can be made");
+    let spill = format!("[spill]\nfolders = [{:?}]\nsize_max = \"1MiB\"", folder.path());
+    let (echo, spillgate) = Echo::behind(|config| {
+        config.top("body_memory_max = \"16KiB\"\nbody_wait_max = \"1m\"").section(&spill)
+    });
+    let body = Echo::bytes(700_000);
+    let parts = |request: Vec<u8>| (request[..400_000].to_vec(), request[400_000..].to_vec());
+
+    // Of known length: the second waits until the first is gone.
+    let mut known: Vec<Link> = (0..2).map(|_| spillgate.connect()).collect();
+    let (begin, rest) = parts(post("/known", &body));
+    known.iter_mut().for_each(|client| client.send(&begin));
+    until("one of them waits", || {
+        (spillgate.metrics().sum("spillgate_budget_waiting", &[]) == 1).then_some(())
+    });
+    known.iter_mut().for_each(|client| client.send(&rest));
+    for client in &mut known {
+        assert_eq!(client.receive_response().status(), 200);
+    }
+
+    // Of unknown length: they fill the folder between them, and then the younger gives way.
+    let mut unknown: Vec<Link> = (0..2).map(|_| spillgate.connect()).collect();
+    let (begin, rest) = parts(chunked("/unknown", &body));
+    for (number, client) in (0..).zip(&mut unknown) {
+        client.send(&begin);
+        until("it is in the folder", || {
+            let held = spillgate.metrics().sum("spillgate_spill_disk_bytes", &[]);
+            (held >= (number + 1) * 512 * 1024).then_some(())
+        });
+    }
+    unknown[0].send(&rest);
+    unknown[1].try_send(&rest);
+    assert_eq!(unknown[0].receive_response().status(), 200);
+    let shed = unknown[1].receive_response();
+    assert_eq!(shed.status(), 503, "{}", shed.text());
+    assert!(shed.text().contains("byte_budget"), "{}", shed.text());
+    assert!(echo.seen().iter().all(|seen| seen.body == body));
+    assert_eq!(echo.targets(), ["/known", "/known", "/unknown"]);
+}

@@ -189,7 +189,22 @@ fn a_full_folder_ends_a_request_and_no_other_body() {
     let mut small = Buffer::request(&storage, Some(300_000));
     run(fill(&mut small, 1, 300_000, 5000)).expect("it fits");
     let mut large = Buffer::request(&storage, None);
-    assert_eq!(run(fill(&mut large, 2, 3_000_000, 5000)), Err(BufferError::SpillFull));
+    let engine = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    engine.expect("an engine").block_on(async {
+        let mut filling = std::pin::pin!(fill(&mut large, 2, 3_000_000, 5000));
+        let waits = |storage: &Storage| storage.view().budget.waiting > 0;
+        poll_fn(|cx| {
+            let filled = filling.as_mut().poll(cx);
+            let turn = filled.is_pending() && !waits(&storage);
+            if turn {
+                cx.waker().wake_by_ref();
+            }
+            if turn { Poll::Pending } else { Poll::Ready(()) }
+        })
+        .await;
+        storage.handle_timeout(storage.poll_timeout().expect("it waits for the folder"));
+        assert_eq!(filling.await, Err(BufferError::SpillFull));
+    });
     assert_eq!(large.try_append(b"x"), Err(BufferError::SpillFull), "it stays failed");
     drop(large);
     run(drain(&mut small, 1, 0, 300_000)).expect("it is untouched");
@@ -198,6 +213,40 @@ fn a_full_folder_ends_a_request_and_no_other_body() {
     run(drain(&mut next, 3, 0, 300_000)).expect("it is there");
     drop((small, next));
     assert!(is_clean(&storage));
+}
+
+/// Each would fit alone. Fills them in turns, and says how each went.
+fn fill_in_turns(storage: &Arc<Storage>, bodies: Vec<Buffer>) -> Vec<Result<(), BufferError>> {
+    const LEN: usize = 900_000;
+    run(async {
+        let tasks = bodies.into_iter().enumerate().map(|(seed, mut body)| {
+            tokio::spawn(async move {
+                fill(&mut body, seed as u64, LEN, 5000).await?;
+                drain(&mut body, seed as u64, 0, LEN as u64).await
+            })
+        });
+        let tasks: Vec<_> = tasks.collect();
+        let mut ends = Vec::new();
+        for task in tasks {
+            ends.push(task.await.expect("no panic"));
+        }
+        assert!(is_clean(storage));
+        ends
+    })
+}
+
+#[test]
+fn uploads_on_a_small_disk_do_not_shed_one_another_to_the_last() {
+    for _ in 0..10 {
+        let (storage, _scratch) = on_disk(10 * MIB, 128 << 10, 4 * EXTENT);
+        let known = (0..6).map(|_| Buffer::request(&storage, Some(900_000))).collect();
+        assert_eq!(fill_in_turns(&storage, known), [Ok(()); 6], "they take turns");
+        let growing = (0..6).map(|_| Buffer::request(&storage, None)).collect();
+        let ends = fill_in_turns(&storage, growing);
+        assert!(ends.contains(&Ok(())), "{ends:?}");
+        let impossible = vec![Buffer::request(&storage, Some(2_000_000))];
+        assert_eq!(fill_in_turns(&storage, impossible), [Err(BufferError::SpillFull)]);
+    }
 }
 
 #[test]
@@ -304,8 +353,8 @@ fn a_body_dropped_in_a_write_frees_its_place_after_it() {
     assert_eq!(used(&storage), EXTENT, "the write may still come");
     knobs.set(|state| state.stalled = false);
     let mut next = Buffer::request(&storage, None);
-    run(fill(&mut next, 2, 300_000, 5000)).expect("the jobs are done in order");
-    run(drain(&mut next, 2, 0, 300_000)).expect("its own bytes");
+    run(fill(&mut next, 2, 500_000, 5000)).expect("it waits for the job");
+    run(drain(&mut next, 2, 0, 500_000)).expect("its own bytes");
     drop(next);
     assert!(is_clean(&storage));
 }

@@ -10,11 +10,15 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.dirname(HERE))
+
+from measure import ROOT, ticks_of, tree  # noqa: E402
+
 TICK = os.sysconf("SC_CLK_TCK")
 START_TIME = 15  # seconds until a program must listen
 STOP_TIME = 10   # seconds until one that was asked to end is killed
@@ -142,29 +146,6 @@ def free_ports(count):
     for listener in held:
         listener.close()
     return ports
-
-
-def tree(pid):
-    """`pid` and every process below it, whichever thread started them; none that has ended."""
-    found = [pid]
-    try:
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children") as listing:
-                for child in listing.read().split():
-                    found += tree(int(child))
-    except OSError:
-        pass  # it, or a thread of it, has just ended
-    return found
-
-
-def ticks_of(pid):
-    """Clock ticks in user space and in the kernel; the name in the second field may hold blanks."""
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            fields = stat.read().rsplit(")", 1)[1].split()
-    except OSError:
-        return 0, 0
-    return int(fields[11]), int(fields[12])
 
 
 def memory_of(pid):

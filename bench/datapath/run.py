@@ -11,9 +11,7 @@ One thread of a proxy on one core; the worker and the load (wrk) on another. SPI
 binary; default is the release build of this tree.
 """
 import argparse
-import json
 import os
-import platform
 import re
 import resource
 import shutil
@@ -27,7 +25,8 @@ import time
 import idle
 import peers
 import table
-from peers import PEERS, PEERS_USUAL, ROOT
+from peers import PEERS, PEERS_USUAL
+from measure import ROOT, commit, keep, machine
 
 RESULTS = os.path.join(ROOT, "bench/results/datapath.jsonl")
 CASES = {"get1k": "/", "get64k": "/64k", "post10k": "/post"}
@@ -152,7 +151,8 @@ def run_all(chosen, cores):
         worker = peers.worker(cores[0])
         if chosen.idle:
             for row in idle.rows_of(chosen.peers, cores[1], worker.port):
-                keep(chosen.out, {"case": "idle", "slots": chosen.slots, **row, **facts})
+                row = {"case": "idle", "slots": chosen.slots, **row, **facts}
+                print(keep(chosen.out, row), flush=True)
             return 0
         for case in chosen.case:
             for connections in chosen.connections:
@@ -160,33 +160,13 @@ def run_all(chosen, cores):
                 rounds = rounds_of(chosen, load, cores, worker.port, case, connections)
                 for row in rows_of(rounds, chosen.base):
                     errors += row["errors"]
-                    keep(chosen.out, {"case": case, "connections": connections, **row, **facts})
+                    row = {"case": case, "connections": connections, **row, **facts}
+                    print(keep(chosen.out, row), flush=True)
     finally:
         if worker:
             worker.stop()
         shutil.rmtree(scratch)
     return errors
-
-
-def keep(path, row):
-    row["when"] = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime())
-    line = json.dumps(row)
-    print(line, flush=True)
-    with open(path, "a") as out:
-        out.write(line + "\n")
-
-
-def machine():
-    with open("/proc/cpuinfo") as info:
-        model = re.search(r"^model name\s*: (.*)$", info.read(), re.MULTILINE)
-    cores = len(os.sched_getaffinity(0))
-    name = model.group(1) if model else platform.machine()
-    return f"{cores} cores {name}, Linux {platform.release()}"
-
-
-def commit():
-    asked = ["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"]
-    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def versions(names):

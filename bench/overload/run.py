@@ -10,20 +10,18 @@ that is workers and clients (default: its release build in this folder).
 import argparse
 import json
 import os
-import platform
-import re
 import resource
 import signal
 import statistics
 import subprocess
 import sys
-import time
 
 import chart
 import peers
 import table
 from cases import CASES
-from peers import PEERS, ROOT, Setup
+from peers import PEERS, Setup
+from measure import ROOT, commit, keep, machine, ticks_of
 
 RESULTS = os.path.join(ROOT, "bench/results/overload.jsonl")
 CHART = os.path.join(ROOT, "docs/overload.svg")
@@ -75,7 +73,7 @@ def measure(point, peer, plan):
         run.say(f"127.0.0.1:{proxy.port}")
         found = run.hear()
         busy_after, ticks_after = machine_ticks()
-        found["bench_cpu_s"] = round(peers.ticks_of(run.process.pid) / peers.TICK, 2)
+        found["bench_cpu_s"] = round(sum(ticks_of(run.process.pid)) / peers.TICK, 2)
         found["proxy_cpu_s"] = round(proxy.cpu() - cpu, 2)
         found["machine_busy"] = round((busy_after - busy) / max(1, ticks_after - ticks), 2)
         answered = found["workers"]["answered"]
@@ -121,14 +119,18 @@ def run_all(chosen):
                     broken += breaches(case, point, peer, found)
                     if peer == "spillgate" and plan["phases"][0][0] >= SATURATED:
                         turnarounds.append(found["workers"]["turnaround_us"])
-                    keep(chosen.out, row_of(case, point, seed, {"peer": peer, **found}, facts))
+                    row = row_of(case, point, seed, {"peer": peer, **found}, facts)
+                    keep(chosen.out, row)
+                    show(row)
             seen = [one for one in turnarounds if one is not None]
             turnaround = round(statistics.median(seen)) if seen else None
             for point in CASES[case]:
                 if chosen.points and point.name not in chosen.points:
                     continue
                 for found in ideals(point, seed, chosen.seconds, turnaround):
-                    keep(chosen.out, row_of(case, point, seed, found, facts))
+                    row = row_of(case, point, seed, found, facts)
+                    keep(chosen.out, row)
+                    show(row)
     return broken
 
 
@@ -147,10 +149,7 @@ def breaches(case, point, peer, found):
         yield f"{where}: {inside} requests inside a worker that takes one"
 
 
-def keep(path, row):
-    row["when"] = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime())
-    with open(path, "a") as out:
-        out.write(json.dumps(row, separators=(",", ":")) + "\n")
+def show(row):
     every = row["groups"].get("all", {})
     print(f"{row['case']:9} {row['point']:16} {row['peer']:26} goodput {row['goodput']:.3f}  "
           f"p99 {every.get('p99_ms')} ms  failed {every.get('failed')}  "
@@ -163,19 +162,6 @@ def machine_ticks():
     with open("/proc/stat") as stat:
         ticks = [int(word) for word in stat.readline().split()[1:9]]
     return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
-
-
-def machine():
-    with open("/proc/cpuinfo") as info:
-        model = re.search(r"^model name\s*: (.*)$", info.read(), re.MULTILINE)
-    cores = len(os.sched_getaffinity(0))
-    name = model.group(1) if model else platform.machine()
-    return f"{cores} cores {name}, Linux {platform.release()}"
-
-
-def commit():
-    asked = ["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"]
-    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def arguments():

@@ -296,10 +296,12 @@ fn write_log(text: &mut String, log: &Recorded, span: Duration, advice: &Advice)
     let rate = log.requests.len() as f64 / span.as_secs_f64();
     let busiest = busiest(log, Duration::from_secs(1)).min(log.requests.len());
     let requests = count(log.requests.len() as u64);
-    put(text, format_args!("# {requests} requests in {}: {rate:.1} a second, ", time(span)));
+    let noun = if log.requests.len() == 1 { "request" } else { "requests" };
+    put(text, format_args!("# {requests} {noun} in {}: {rate:.1} a second, ", time(span)));
     put(text, format_args!("{busiest} in the busiest one\n"));
     if let Some(line) = log.unread_first {
-        put(text, format_args!("# {} lines were not understood, the first ", log.unread));
+        let lines = if log.unread == 1 { "line was" } else { "lines were" };
+        put(text, format_args!("# {} {lines} not understood, the first ", log.unread));
         put(text, format_args!("is line {line}\n"));
     }
     let [p50, p90, p99] = [50, 90, 99].map(|share| time(advice.quantile(share)));

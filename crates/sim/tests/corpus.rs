@@ -5,25 +5,13 @@
 #[allow(unreachable_pub, reason = "a library of its own, included here")]
 mod checks;
 
-use std::path::Path;
+#[path = "../../../fuzz/src/corpus.rs"]
+mod corpus;
 
+use corpus::run;
 use proptest::prelude::*;
 
 const RECORDED: &str = include_str!("golden/short.trace");
-
-/// Call `check` with each file of a target's corpus.
-fn run(target: &str, check: fn(&[u8])) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
-    let mut count = 0;
-    for entry in std::fs::read_dir(&folder).expect("each target has a corpus") {
-        let path = entry.expect("the folder can be read").path();
-        let input = std::fs::read(&path).expect("the file can be read");
-        println!("{}", path.display());
-        check(&input);
-        count += 1;
-    }
-    assert!(count >= 10, "{target}: only {count} files");
-}
 
 #[test]
 fn trace() {

@@ -9,6 +9,7 @@ mod claim;
 mod cli;
 mod commands;
 mod config;
+mod counted;
 mod ctl;
 mod demo;
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! Absent: workers, the admin side, and the order of a stop (`run.rs`).
 
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -19,7 +20,9 @@ use spillgate_proxy::settings::{self, Settings};
 use spillgate_proxy::shard::{Parts, Shard, ShardMessage};
 use spillgate_runtime::buffer::{Storage, StorageSettings};
 use spillgate_runtime::events::{self, AccessLog, Destination, Recording};
+use spillgate_runtime::http::settings::Endpoint;
 use spillgate_runtime::net::listen;
+use spillgate_runtime::net::socket_file::SocketFile;
 use spillgate_runtime::{clock, descriptors, drive, shard, spill};
 
 use crate::claim;
@@ -43,6 +46,8 @@ pub(crate) struct Serving {
     pub(crate) log: Option<AccessLog>,
     /// Sockets by shard, each with one for every listener, until the shards take them.
     sockets: Vec<Vec<OwnedFd>>,
+    /// Those of Unix sockets; taken away when nobody listens any more.
+    socket_files: Vec<SocketFile>,
     shards: Vec<JoinHandle<()>>,
 }
 
@@ -53,6 +58,7 @@ impl Serving {
         let count = settings.shards.map_or_else(|| shard::cores().len(), usize::from);
         let connections_max = descriptors::client_connections_max(descriptors::raise());
         let sockets = bind(&settings, count)?;
+        let socket_files = socket_files(&settings)?;
         let storage = storage(&settings)?;
         let log = settings.access_log.as_ref().map(open_log).transpose()?;
         let mailboxes = Arc::new(Mailboxes {
@@ -79,6 +85,7 @@ impl Serving {
             storage,
             log,
             sockets,
+            socket_files,
             shards: Vec::new(),
         })
     }
@@ -128,6 +135,7 @@ impl Serving {
                 events::error("shard", "ended with a panic");
             }
         }
+        self.socket_files.clear();
         let took = clock::now().since(begun).as_millis();
         events::info("drain", format_args!("the shards have ended after {took} ms"));
     }
@@ -161,6 +169,17 @@ fn bind(settings: &Settings, shards: usize) -> anyhow::Result<Vec<Vec<OwnedFd>>>
         }
     }
     Ok(by_shard)
+}
+
+fn socket_files(settings: &Settings) -> anyhow::Result<Vec<SocketFile>> {
+    let paths = settings.listeners.iter().filter_map(|listener| match &listener.address {
+        Endpoint::Unix(path) => Some(path),
+        Endpoint::Tcp(_) => None,
+    });
+    let of = |path: &PathBuf| {
+        SocketFile::of(path).with_context(|| format!("{} is gone already", path.display()))
+    };
+    paths.map(of).collect()
 }
 
 fn storage(settings: &Settings) -> anyhow::Result<Arc<Storage>> {

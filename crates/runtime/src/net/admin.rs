@@ -10,7 +10,7 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use spillgate_core::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -19,6 +19,7 @@ use tokio::time::{Sleep, sleep};
 
 use super::control_socket;
 use super::places::{Place, Places};
+use super::socket_file::SocketFile;
 use crate::clock;
 use crate::events;
 use crate::http::settings::Endpoint;
@@ -39,6 +40,8 @@ pub struct AdminListener {
     socket: Socket,
     address: Endpoint,
     places: Places,
+    /// Of a Unix socket; taken away with the listener.
+    _file: Option<SocketFile>,
 }
 
 #[derive(Debug)]
@@ -64,7 +67,11 @@ impl AdminListener {
                 (Socket::Unix(listener), address.clone())
             }
         };
-        Ok(AdminListener { socket, address, places: Places::new(CONNECTIONS_MAX) })
+        let _file = match &address {
+            Endpoint::Tcp(_) => None,
+            Endpoint::Unix(path) => Some(SocketFile::of(path)?),
+        };
+        Ok(AdminListener { socket, address, places: Places::new(CONNECTIONS_MAX), _file })
     }
 
     /// Where it listens; the port is the one that the system chose.
@@ -110,6 +117,21 @@ pub struct AdminStream {
     limit: Pin<Box<Sleep>>,
     end: Instant,
     place: Place,
+    /// The client sends nothing more. The reader is told only once it has answered what came
+    /// before: the router takes an end for a client that has left.
+    half_closed: bool,
+    /// Something was read to which nothing was written yet.
+    owes: Owes,
+    reader: Option<Waker>,
+}
+
+/// How far the answer is to what was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owes {
+    Nothing,
+    Answer,
+    /// Some of it was written, and not all of it is out.
+    Flush,
 }
 
 #[derive(Debug)]
@@ -121,7 +143,18 @@ enum Inner {
 impl AdminStream {
     fn new(inner: Inner, place: Place) -> Self {
         let limit = Box::pin(sleep(STILL_MAX));
-        AdminStream { inner, limit, end: clock::now() + LIFE_MAX, place }
+        let end = clock::now() + LIFE_MAX;
+        let (half_closed, owes, reader) = (false, Owes::Nothing, None);
+        AdminStream { inner, limit, end, place, half_closed, owes, reader }
+    }
+
+    /// A reader at the end of what the client sends.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.owes == Owes::Nothing {
+            return Poll::Ready(Ok(()));
+        }
+        self.reader = Some(cx.waker().clone());
+        self.limited(cx, Poll::Pending)
     }
 
     /// Something moved: the wait begins anew, within the life of the connection.
@@ -156,10 +189,21 @@ impl AsyncRead for AdminStream {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.half_closed {
+            return self.poll_end(cx);
+        }
+        let before = buffer.filled().len();
         let polled = match &mut self.inner {
             Inner::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
             Inner::Unix(stream) => Pin::new(stream).poll_read(cx, buffer),
         };
+        if matches!(polled, Poll::Ready(Ok(()))) {
+            if buffer.filled().len() == before {
+                self.half_closed = true;
+                return self.poll_end(cx);
+            }
+            self.owes = Owes::Answer;
+        }
         self.limited(cx, polled)
     }
 }
@@ -174,14 +218,25 @@ impl AsyncWrite for AdminStream {
             Inner::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
             Inner::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
         };
+        if matches!(polled, Poll::Ready(Ok(_))) && self.owes == Owes::Answer {
+            self.owes = Owes::Flush;
+        }
         self.limited(cx, polled)
     }
 
+    /// The router flushes when all that it has was written.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.inner {
+        let polled = match &mut self.inner {
             Inner::Tcp(stream) => Pin::new(stream).poll_flush(cx),
             Inner::Unix(stream) => Pin::new(stream).poll_flush(cx),
+        };
+        if polled.is_ready() && self.owes == Owes::Flush {
+            self.owes = Owes::Nothing;
+            if let Some(reader) = self.reader.take() {
+                reader.wake();
+            }
         }
+        polled
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

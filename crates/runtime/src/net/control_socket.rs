@@ -9,9 +9,9 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use socket2::{Domain, SockAddr, Socket, Type};
 use spillgate_core::time::Duration;
@@ -22,6 +22,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{sleep, timeout};
 
 use super::places::{Place, Places};
+use super::socket_file::SocketFile;
 use crate::events;
 
 /// Conversations at once.
@@ -38,9 +39,7 @@ const BACKLOG: i32 = 64;
 #[derive(Debug)]
 pub struct ControlSocket {
     listener: StdListener,
-    path: PathBuf,
-    /// Device and inode of the file, so that the file of a successor is left alone.
-    file: (u64, u64),
+    _file: SocketFile,
 }
 
 /// Where the answers of one command go. The conversation lasts for as long as this lives.
@@ -58,8 +57,7 @@ impl ControlSocket {
     /// the folder does not let us.
     pub fn bind(path: &Path) -> io::Result<ControlSocket> {
         let listener = listen(path)?;
-        let file = identity(path)?;
-        Ok(ControlSocket { listener, path: path.to_owned(), file })
+        Ok(ControlSocket { listener, _file: SocketFile::of(path)? })
     }
 
     /// Answer commands until the task is dropped: `answer` gets each command line, without its line
@@ -89,15 +87,6 @@ impl ControlSocket {
                     answer(line, answers).await;
                 }
             });
-        }
-    }
-}
-
-impl Drop for ControlSocket {
-    fn drop(&mut self) {
-        if identity(&self.path).is_ok_and(|file| file == self.file) {
-            // The process is ending; whoever comes next takes a left-over file away.
-            let _ = std::fs::remove_file(&self.path);
         }
     }
 }
@@ -165,10 +154,6 @@ fn remove_left_over(path: &Path) -> io::Result<()> {
 
 fn in_use(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::AddrInUse, why)
-}
-
-fn identity(path: &Path) -> io::Result<(u64, u64)> {
-    std::fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
 }
 
 #[cfg(test)]

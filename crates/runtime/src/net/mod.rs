@@ -8,4 +8,5 @@ pub mod ask_line;
 pub mod control_socket;
 mod places;
 pub mod listen;
+pub mod socket_file;
 pub mod stream;

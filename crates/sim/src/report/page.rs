@@ -33,7 +33,8 @@ pub fn page(summaries: &[Summary]) -> String {
     if let Some(first) = summaries.first() {
         let arrivals = count(first.arrivals());
         put(&mut page, &format!("<h1>{title}</h1>\n<p class=\"under\">Simulated by Spillgate "));
-        put(&mut page, &format!("with seed {}; {arrivals} exchanges", first.seed));
+        let noun = if first.arrivals() == 1 { "exchange" } else { "exchanges" };
+        put(&mut page, &format!("with seed {}; {arrivals} {noun}", first.seed));
         put(&mut page, if summaries.len() > 1 { " in each column.</p>\n" } else { ".</p>\n" });
         write_table(&mut page, summaries);
         write_rows(&mut page, summaries);

@@ -112,6 +112,22 @@ fn it_only_shows_and_only_under_its_own_name() {
 }
 
 #[test]
+fn a_client_that_sends_nothing_more_is_answered_first() {
+    let served = local();
+    let Endpoint::Tcp(address) = &served.endpoint else { panic!("it is a TCP address") };
+    for path in ["/status", "/page.js", "/elsewhere"] {
+        let mut stream = TcpStream::connect(address).expect("it accepts");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("sent");
+        stream.shutdown(std::net::Shutdown::Write).expect("half closed");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("answered, then closed");
+        let status = if path == "/elsewhere" { 404 } else { 200 };
+        expect(&answer, status, "\r\n\r\n");
+    }
+}
+
+#[test]
 fn readiness_has_three_words() {
     let served = local();
     for (ready, code, word) in [

@@ -95,11 +95,22 @@ pub(crate) fn load(path: &Path) -> Outcome {
 fn read_file(path: &Path) -> Result<Vec<u8>, Problem> {
     use std::io::Read;
 
+    use rustix::fs::{Mode, OFlags};
+
     let unreadable = |error: std::io::Error| {
         Problem::error(format!("the file cannot be read: {error}"))
             .mend("give the path of a configuration file: --config FILE")
     };
-    let file = std::fs::File::open(path).map_err(unreadable)?;
+    // A FIFO without a writer would hold up the opening for ever.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(std::io::Error::from);
+    let file = std::fs::File::from(file.map_err(unreadable)?);
+    let kind = file.metadata().map_err(unreadable)?.file_type();
+    if !kind.is_file() {
+        let found = if kind.is_dir() { "a folder" } else { "no ordinary file" };
+        return Err(Problem::error(format!("the file cannot be read: it is {found}"))
+            .mend("give the path of a configuration file: --config FILE"));
+    }
     let mut bytes = Vec::new();
     file.take(FILE_SIZE_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > FILE_SIZE_MAX {

@@ -126,8 +126,19 @@ impl Section {
                     let value = value.map(|value| At { value, span: found.span() });
                     self.entries.insert(key.name, Entry { key: name.span(), value });
                 }
-                None => problems.push(unknown(self.place, name.get_ref(), &name.span())),
+                None => {
+                    problems.push(unknown(self.place, name.get_ref(), &name.span()));
+                    self.take_for_meant(name.get_ref(), name.span());
+                }
             }
+        }
+    }
+
+    /// The key that was probably meant is there, with a problem that was told: it is not missing.
+    fn take_for_meant(&mut self, name: &str, span: Span) {
+        let names = table::keys_of(self.place).map(|key| key.name);
+        if let Some(key) = nearest(name, names).and_then(|near| table::find(self.place, near)) {
+            self.entries.entry(key.name).or_insert(Entry { key: span, value: None });
         }
     }
 

@@ -61,8 +61,15 @@ fn tcp(text: &str, role: Role) -> Result<SocketAddr, Fault> {
         return Err(Fault::new("empty"));
     }
     let Some((host, port)) = text.rsplit_once(':').filter(|_| !text.ends_with(']')) else {
-        let mend = format!("{text}:{}", port_of(role));
-        return Err(Fault::with_mend("a host without a port", mend));
+        let usual = port_of(role);
+        let is_host = text == "localhost" || text.starts_with('[') && text.ends_with(']');
+        return Err(match is_host {
+            true => Fault::with_mend("a host without a port", format!("{text}:{usual}")),
+            false => {
+                let what = "not an address: `IP:PORT`, `localhost:PORT` or `unix:/PATH` is needed";
+                Fault::with_mend(what, format!("127.0.0.1:{usual}"))
+            }
+        });
     };
     let number = match port.parse::<u16>() {
         Ok(number) if !port.starts_with('+') => number,
@@ -315,6 +322,8 @@ mod tests {
             ("*:80", "0.0.0.0:80"),
             ("80", "127.0.0.1:80"),
             ("10.0.0.1", "10.0.0.1:8080"),
+            ("foo", "127.0.0.1:8080"),
+            ("localhost", "localhost:8080"),
             ("::1", "[::1]:8080"),
             ("[::1]", "[::1]:8080"),
             ("::1:8080", "[::1]:8080"),

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail, ensure};
 
 use super::{Answer, Command, table};
+use crate::counted::counted;
 
 /// How answers are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +68,8 @@ fn print(
         }
         Answer::Status { status } => write!(out, "{}", table::of(&status))?,
         Answer::Progress { worker, done, total } => {
-            writeln!(out, "{done} of {total} workers replaced, worker {worker} is next")?;
+            let of = counted(total as u64, "worker");
+            writeln!(out, "{done} of {of} replaced, worker {worker} is next")?;
             out.flush()?;
             return Ok(None);
         }

@@ -11,6 +11,7 @@ use spillgate_core::units::ByteSize;
 use crate::admin::status::{
     AgentStatus, DoingStatus, EndStatus, PoolStatus, QuantileStatus, Status, WorkerStatus,
 };
+use crate::counted::counted;
 
 /// Exchanges shown for one worker.
 const DOING_SHOWN: usize = 3;
@@ -43,8 +44,12 @@ fn write_status(out: &mut String, status: &Status) -> fmt::Result {
 fn write_pool(out: &mut String, pool: &PoolStatus) -> fmt::Result {
     writeln!(
         out,
-        "pool {}: {} of {} slots taken, {} waiting, room for {}",
-        pool.name, pool.in_flight, pool.slots, pool.queue_len, pool.queue_len_max
+        "pool {}: {} of {} taken, {} waiting, room for {}",
+        pool.name,
+        pool.in_flight,
+        counted(u64::from(pool.slots), "slot"),
+        pool.queue_len,
+        pool.queue_len_max
     )?;
     if let Some(restart) = &pool.restart {
         let total = pool.workers.len();
@@ -79,7 +84,7 @@ fn write_ends(out: &mut String, ends: &EndStatus) -> fmt::Result {
         ("failed", &ends.failed),
         ("abandoned", &ends.abandoned),
     ];
-    write!(out, "  {} arrivals =", ends.arrivals)?;
+    write!(out, "  {} =", counted(ends.arrivals, "arrival"))?;
     for (word, counts) in kinds {
         write!(out, " {} {word} +", counts.values().sum::<u64>())?;
     }

@@ -63,6 +63,31 @@ fn check_says_what_is_wrong_and_how_to_mend_it() {
 }
 
 #[test]
+fn what_is_no_file_is_said_so_at_once() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let fifo = scratch.path().join("fifo");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0)
+        .expect("a FIFO can be made");
+    let large = scratch.path().join("large");
+    let file = std::fs::File::create(&large).expect("a file can be made");
+    file.set_len(1 << 40).expect("a file can have holes");
+    for (path, said) in [
+        (fifo.to_str().expect("a path of letters"), "no ordinary file"),
+        (large.to_str().expect("a path of letters"), "larger than"),
+        ("/dev/zero", "no ordinary file"),
+        ("/", "a folder"),
+        ("/nowhere", "No such file"),
+    ] {
+        for command in ["check", "serve"] {
+            let output = spillgate(scratch.path(), &[command, "--config", path]);
+            let text = text(output.stderr) + &text(output.stdout);
+            assert!(!output.status.success() && text.contains(said), "{path}: {text}");
+        }
+    }
+}
+
+#[test]
 fn examples_are_valid() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/config");
     let cases = cases(&folder);

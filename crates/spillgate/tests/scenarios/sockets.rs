@@ -1,5 +1,6 @@
 //! Listeners and workers on Unix sockets.
 
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::harness::{Config, Echo, Link, Spillgate, get, post, until};
@@ -88,4 +89,25 @@ fn a_socket_left_over_is_replaced_and_one_in_use_is_not() {
     assert!(code != 0 && words.contains("listener.unix"), "{words}");
     assert_eq!(ask(), 200);
     drop(running);
+}
+
+#[test]
+fn socket_files_go_away_with_who_listens_there() {
+    let folder = TempDir::new().expect("a folder can be made");
+    let client = folder.path().join("client.sock");
+    let listener = format!("[listener.unix]\naddress = \"unix:{}\"", client.display());
+    let (_echo, mut spillgate) = Echo::behind(|config| config.section(&listener));
+    until("somebody listens", || Link::connect_unix(&client));
+    spillgate.signal(Signal::TERM);
+    assert!(spillgate.ended().success());
+    assert!(!client.exists());
+
+    // What a successor has put there stays.
+    let (_echo, mut spillgate) = Echo::behind(|config| config.section(&listener));
+    until("somebody listens", || Link::connect_unix(&client));
+    std::fs::rename(&client, folder.path().join("old.sock")).expect("the file can be moved");
+    let _successor = std::os::unix::net::UnixListener::bind(&client).expect("the place is free");
+    spillgate.signal(Signal::TERM);
+    assert!(spillgate.ended().success());
+    assert!(client.exists());
 }

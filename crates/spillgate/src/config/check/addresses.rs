@@ -11,6 +11,7 @@ use super::super::problem::{Problem, Span};
 use super::super::raw::{Raw, Section};
 use super::super::value::{At, Value};
 use super::given;
+use crate::counted::counted;
 
 /// An address that we open ourselves.
 struct Ours<'a> {
@@ -154,8 +155,11 @@ fn ports<'a>(pool: &'a Section, cores: u32, problems: &mut Vec<Problem>) -> Opti
     };
     let last = first + 2 * workers - 1;
     if last > u64::from(u16::MAX) {
-        let mut problem = Problem::error(format!("{workers} workers need ports up to {last}"))
-            .at(span, "two ports for each worker, from here on");
+        let mut problem = Problem::error(format!(
+            "ports up to {last} are needed by {}",
+            counted(workers, "worker")
+        ))
+        .at(span, "two ports for each worker, from here on");
         if let Some(at) = pool.given("workers") {
             problem = problem.at(&at.span, "so many workers");
         }

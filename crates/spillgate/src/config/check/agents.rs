@@ -11,6 +11,7 @@ use super::super::problem::Problem;
 use super::super::raw::{Raw, Section};
 use super::super::value::{At, Value};
 use super::given;
+use crate::counted::counted;
 
 pub(super) fn check(raw: &Raw, cores: u32, problems: &mut Vec<Problem>) {
     for pool in &raw.pools {
@@ -55,9 +56,13 @@ fn number(pool: &Section, cores: u32, problems: &mut Vec<Problem>) {
     let found = agents.len() as u64;
     if found != workers {
         problems.push(
-            Problem::error(format!("{workers} workers, but {found} agents"))
-                .at(span, "one for each worker is needed, in their order")
-                .mend("name an agent for each worker"),
+            Problem::error(format!(
+                "{}, but {}",
+                counted(workers, "worker"),
+                counted(found, "agent")
+            ))
+            .at(span, "one for each worker is needed, in their order")
+            .mend("name an agent for each worker"),
         );
     }
     for (n, late) in agents.iter().enumerate() {

@@ -10,6 +10,7 @@ use super::super::raw::{Raw, Section};
 use super::super::unit::duration_text;
 use super::super::value::Value;
 use super::given;
+use crate::counted::counted;
 
 /// Keys that mean something only where we start the workers.
 const COMMAND_KEYS: [&str; 13] = [
@@ -80,8 +81,11 @@ fn connections(pool: &Section, problems: &mut Vec<Problem>) {
     if most < slots {
         problems.push(
             Problem::error("`connections_max` is below `slots`")
-                .at(most_at, format!("{most} connections"))
-                .at(slots_at, format!("{slots} exchanges, each on a connection of its own"))
+                .at(most_at, counted(most, "connection"))
+                .at(
+                    slots_at,
+                    format!("{}, each on a connection of its own", counted(slots, "exchange")),
+                )
                 .mend(format!("write connections_max = {slots}, or leave it out")),
         );
     }

@@ -172,6 +172,7 @@ fn candidate(name: &[u8]) -> Option<(&'static [u8], Name)> {
         (18, b'p') => (b"proxy-authenticate", Name::ProxyAuthenticate),
         (19, b'p') => (b"proxy-authorization", Name::ProxyAuthorization),
         (21, b'e') => (b"endpoint-load-metrics", Name::EndpointLoadMetrics),
+        (25, b'e') => (b"endpoint-load-metrics-bin", Name::EndpointLoadMetrics),
         _ => return None,
     };
     Some(found)
@@ -217,6 +218,7 @@ mod tests {
             ("X-Accel-Buffering", Name::XAccelBuffering),
             ("Spillgate-Refusal", Name::SpillgateRefusal),
             ("Endpoint-Load-Metrics", Name::EndpointLoadMetrics),
+            ("endpoint-load-metrics-bin", Name::EndpointLoadMetrics),
             ("Proxy-Authenticate", Name::ProxyAuthenticate),
             ("Proxy-Authorization", Name::ProxyAuthorization),
             ("", Name::Other),

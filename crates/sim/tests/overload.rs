@@ -92,6 +92,9 @@ fn the_important_are_all_answered() {
         for group in important {
             assert_eq!(group.served, group.arrivals, "all of {}", group.name);
         }
+        // Slots are put out of step: a whole service time of waiting is rare.
+        assert!(important[0].time(50) <= millis(62), "{:?}", important[0].time(50));
+        assert!(important[0].time(99) <= millis(92), "{:?}", important[0].time(99));
         assert!(bulk.shed_total() > 0);
         let good = summary.served() as f64 / 10.0;
         assert!(good >= 0.97 * 160.0, "{good} a second");
@@ -121,6 +124,50 @@ fn a_greedy_tenant_takes_nothing_from_the_others() {
         let good = summary.served() as f64 / 8.0;
         assert!(good >= 0.96 * 400.0, "{good} a second");
     });
+}
+
+#[test]
+fn a_flooded_endpoint_takes_nothing_from_another() {
+    each("isolation.toml", |summary| {
+        let [cards, apply] = &summary.groups[..] else { panic!("two endpoints") };
+        assert!(cards.shed_total() > 0);
+        assert!(apply.served * 1000 >= apply.arrivals * 990, "{}", apply.served);
+        assert!(per_second(&summary.phases[1]) >= 0.985 * 400.0);
+    });
+}
+
+/// A crowd at a pool that has just begun: there is hardly any budget for retries, and the failing
+/// worker is free first each time.
+#[test]
+fn a_lone_503_costs_nobody_an_answer_at_the_very_beginning() {
+    let text = r#"
+        name = "lone 503"
+        time = "20s"
+        [[clients]]
+        rate = 1
+        slo = "1s"
+        [pool.app.workers]
+        count = 8
+        service = "20ms"
+        [[event]]
+        at = "0s"
+        what = "error"
+        worker = 3
+        status = 503
+        lasts = "1min"
+        [[event]]
+        at = "1s"
+        what = "crowd"
+        clients = 40
+    "#;
+    let scenario = Scenario::parse(text).expect("it can be read");
+    for seed in SEEDS {
+        let running = Running { seed, configuration: 0, traced: false, progress: &mut |_| {} };
+        let summary = simulate(&scenario, running).summary;
+        let errors = summary.total(|group: &GroupSummary| group.errors);
+        assert_eq!((errors, summary.served()), (0, summary.arrivals()), "seed {seed}");
+        assert!(summary.pools[0].retries > 3, "{}", summary.pools[0].retries);
+    }
 }
 
 #[test]

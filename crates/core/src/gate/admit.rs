@@ -63,7 +63,9 @@ impl Gate {
             return self.shed(arrival.ticket, arrival.shard, Reason::DeadlineUnmeetable);
         }
         let tried = arrival.attempt.tried();
-        if let Some(choice) = self.choose(arrival.shard, &tried) {
+        if !self.is_kept_from(self.lane_of(arrival.claim.class))
+            && let Some(choice) = self.choose(arrival.shard, &tried)
+        {
             return self.admit(arrival, choice, late);
         }
         if late {
@@ -105,7 +107,7 @@ impl Gate {
         let wait = self.now.since(to.queued);
         self.waits.push(wait, self.now);
         self.totals.grants += 1;
-        self.load.granted();
+        self.load.granted(self.now);
         let Recipient { ticket, shard, .. } = to;
         self.outputs.push_back(Output::Grant(Grant { ticket, shard, permit, connection, wait }));
     }
@@ -117,6 +119,20 @@ impl Gate {
     /// The class in whose lane an exchange of `class` waits.
     pub(super) fn lane_of(&self, class: Class) -> Class {
         if self.settings.order.is_by_class() { class } else { Class::default() }
+    }
+
+    /// Is a free slot kept for somebody more important than this class?
+    pub(super) fn is_kept_from(&self, class: Class) -> bool {
+        self.kept_until(class) > self.now
+    }
+
+    /// Until when that is so.
+    pub(super) fn kept_until(&self, class: Class) -> Instant {
+        if !self.load.is_excess() {
+            return Instant::ZERO;
+        }
+        let (mean, expected) = self.answers.mean_and_quantile();
+        self.load.kept_until(class, (mean, expected), self.slots())
     }
 
     /// Slots of all workers that are up.
@@ -173,6 +189,7 @@ impl Gate {
             class: self.lane_of(claim.class),
             tenant: claim.tenant,
             kind: claim.kind,
+            flow: self.flow_of(claim.kind),
             since,
             waits_from: if sent { self.now } else { since },
             due,
@@ -213,48 +230,91 @@ impl Gate {
         let lane = self.lane_of(claim.class);
         let rejected = self.load.rejects(self.priority(claim), waiting, slots);
         let too_much = rejected || waiting >= self.load.len_max(slots);
-        if !full && (!too_much || self.is_within_its_share(lane, claim.tenant)) {
+        let share = (claim.tenant, self.flow_of(claim.kind));
+        if !full && (!too_much || self.is_within_its_share(lane, share)) {
             return Ok(());
         }
         let (of_waiting, of_arrival) = match full {
             true => (Reason::Displaced, Reason::QueueFull),
             false => (Reason::Overload, Reason::Overload),
         };
-        let victim = self.less_important(lane, claim.tenant, rejected).ok_or(of_arrival)?;
+        let victim = self.less_important(lane, share, rejected).ok_or(of_arrival)?;
         self.shed_waiting(victim, of_waiting);
         Ok(())
     }
 
-    /// Has a tenant about an even share of the line at most, or nobody in it? Then it asks for no
-    /// more than it gets.
-    pub(super) fn is_within_its_share(&self, lane: Class, tenant: Tenant) -> bool {
-        let tenants = self.queue.lane(lane).tenants();
-        let (own, count) = (tenants.len(tenant), tenants.count());
-        let even = own.saturating_sub(1).saturating_mul(count) < self.queue.bounded();
-        tenant != Tenant::default() && (own == 0 || (count > 1 && even))
+    /// With whom an exchange of this kind shares a turn where no tenant is named. All those of
+    /// which nothing is known share one, so that who invents paths gains nothing.
+    fn flow_of(&self, kind: Kind) -> Tenant {
+        if self.answers.is_known(kind, self.now) { Tenant(kind.0) } else { Tenant::default() }
+    }
+
+    /// Has a tenant, or where none is named a kind, about an even share of the line at most, or
+    /// nobody in it? Then it asks for no more than it gets.
+    pub(super) fn is_within_its_share(
+        &self,
+        lane: Class,
+        (tenant, kind): (Tenant, Tenant),
+    ) -> bool {
+        let lane = self.queue.lane(lane);
+        let named = tenant != Tenant::default();
+        let (flows, flow) = if named { (lane.tenants(), tenant) } else { (lane.kinds(), kind) };
+        if flow == Tenant::default() || !(named || self.load.isolates()) {
+            return false;
+        }
+        let (own, count) = (flows.len(flow), flows.count());
+        // Of the line as it should be: were it of the line as it is, all would be within an even
+        // share of whatever it grew to.
+        let line = self.queue.bounded().min(self.load.len_max(self.slots()));
+        own == 0 || (count > 1 && own.saturating_mul(count) < line)
     }
 
     /// Who should go rather than an exchange of this lane and tenant that just came: somebody of a
     /// less important class; or, unless the arrival is itself among the least important of its
     /// class, one of a tenant with more in the line, or where the youngest are served first, the
     /// oldest.
-    fn less_important(&self, class: Class, tenant: Tenant, rejected: bool) -> Option<Place> {
+    fn less_important(
+        &self,
+        class: Class,
+        (tenant, kind): (Tenant, Tenant),
+        rejected: bool,
+    ) -> Option<Place> {
         let last = |class| {
             let lane = self.queue.lane(class);
             let (longest, _) = lane.tenants().longest()?;
-            lane.last(longest, self.load.is_youngest_first(class))
+            lane.in_reverse(longest, self.load.is_youngest_first(class)).next()
         };
         let below = Class::ALL.into_iter().rev().take_while(|other| *other > class);
         if let Some(place) = below.filter_map(last).next() {
             return Some(place);
         }
-        let tenants = self.queue.lane(class).tenants();
+        let lane = self.queue.lane(class);
+        let tenants = lane.tenants();
         let (longest, most) = tenants.longest()?;
         if most > tenants.len(tenant) + 1 && longest != tenant {
             return last(class);
         }
+        if tenant == Tenant::default()
+            && let Some(place) = self.last_of_longest_kind(class, kind)
+        {
+            return Some(place);
+        }
         let oldest = self.load.is_youngest_first(class) && !rejected;
-        oldest.then(|| self.queue.lane(class).last(tenant, true)).flatten()
+        let apart = tenant == Tenant::default() && self.load.isolates();
+        let mut own = lane.in_reverse(tenant, true);
+        oldest.then(|| own.find(|place| !apart || self.queue.get(*place).flow == kind)).flatten()
+    }
+
+    /// Who of the kind of which most wait would be served last; none: it is about as many as of
+    /// `kind`, or kinds are not kept apart.
+    fn last_of_longest_kind(&self, class: Class, kind: Tenant) -> Option<Place> {
+        let lane = self.queue.lane(class);
+        let (longest, most) = lane.kinds().longest().filter(|_| self.load.isolates())?;
+        if kind == Tenant::default() || longest == kind || most <= lane.kinds().len(kind) + 1 {
+            return None;
+        }
+        let mut places = lane.in_reverse(Tenant::default(), self.load.is_youngest_first(class));
+        places.find(|place| self.queue.get(*place).flow == longest)
     }
 
     /// Does anybody wait who is less important than this class?

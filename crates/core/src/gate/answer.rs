@@ -165,6 +165,17 @@ impl Answers {
         self.service.mean()
     }
 
+    /// The mean and the quantile of the service times of the pool; the quantile is without end
+    /// while too little is known.
+    pub(super) fn mean_and_quantile(&self) -> (Duration, Duration) {
+        (self.mean().unwrap_or_default(), self.expected.unwrap_or(Duration::MAX))
+    }
+
+    /// Is it known what exchanges of this kind take?
+    pub(super) fn is_known(&self, kind: Kind, now: Instant) -> bool {
+        self.kinds.expected(kind, now).is_some()
+    }
+
     /// The picture for the view.
     pub(super) fn quantiles(&self) -> Quantiles {
         Quantiles::of(&self.service)

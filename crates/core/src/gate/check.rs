@@ -63,7 +63,9 @@ impl Gate {
             if worker.state != State::Up || worker.in_flight >= self.pool.limit(index) {
                 continue;
             }
-            for waiter in self.queue.iter().filter(|waiter| waiter.reserved.is_none()) {
+            let kept = |class| self.is_kept_from(class);
+            let waiting = self.queue.iter().filter(|waiter| waiter.reserved.is_none());
+            for waiter in waiting.filter(|waiter| !kept(waiter.class)) {
                 let may = self.pool.may_take(index, &waiter.tried);
                 assert!(!may, "{:?} waits while {:?} is free", waiter.ticket, worker.id);
             }

@@ -33,6 +33,8 @@ pub(super) struct Lane {
     by_youth: BTreeSet<Rank>,
     returned: BTreeSet<(u64, u64, Place)>,
     tenants: Tenants,
+    /// Those who name no tenant, by kind.
+    kinds: Tenants,
 }
 
 impl Lane {
@@ -44,6 +46,9 @@ impl Lane {
         self.by_age.insert(aged(waiter, place));
         self.by_youth.insert(young(waiter, place));
         self.tenants.join(waiter.tenant);
+        if waiter.tenant == Tenant::default() {
+            self.kinds.join(waiter.flow);
+        }
     }
 
     pub(super) fn remove(&mut self, waiter: &Waiter, place: Place) {
@@ -54,6 +59,9 @@ impl Lane {
         self.by_age.remove(&aged(waiter, place));
         self.by_youth.remove(&young(waiter, place));
         self.tenants.leave(waiter.tenant);
+        if waiter.tenant == Tenant::default() {
+            self.kinds.leave(waiter.flow);
+        }
     }
 
     /// Who came back, oldest first.
@@ -61,27 +69,51 @@ impl Lane {
         self.returned.iter().map(|(_, _, place)| *place)
     }
 
-    /// Who is to be served next of those who wait for the first time.
-    pub(super) fn next(&mut self, youngest_first: bool, quantum: Duration) -> Option<Place> {
-        let tenant = self.tenants.turn(quantum)?;
-        let next = match youngest_first {
-            false => self.by_age.range(all_of(tenant)).next(),
-            true => self.by_youth.range(all_of(tenant)).next_back(),
-        };
-        next.map(|(_, _, _, place)| *place)
+    /// Whose turn it is, by tenant.
+    pub(super) fn turn(&mut self, quantum: Duration) -> Option<Tenant> {
+        self.tenants.turn(quantum)
     }
 
-    /// Who of `tenant` would be served last.
-    pub(super) fn last(&self, tenant: Tenant, youngest_first: bool) -> Option<Place> {
-        let last = match youngest_first {
-            false => self.by_age.range(all_of(tenant)).next_back(),
-            true => self.by_youth.range(all_of(tenant)).next(),
-        };
-        last.map(|(_, _, _, place)| *place)
+    /// Whose turn it is of the kinds of those who name no tenant; none: they are all of one.
+    pub(super) fn turn_of_kind(&mut self, quantum: Duration) -> Option<Tenant> {
+        if self.kinds.count() > 1 { self.kinds.turn(quantum) } else { None }
+    }
+
+    /// Those of `tenant` in the order in which they are to be served.
+    pub(super) fn in_order(
+        &self,
+        tenant: Tenant,
+        youngest_first: bool,
+    ) -> impl Iterator<Item = Place> + '_ {
+        let by_age = (!youngest_first).then(|| self.by_age.range(all_of(tenant)));
+        let by_youth = youngest_first.then(|| self.by_youth.range(all_of(tenant)).rev());
+        let ranks = by_age.into_iter().flatten().chain(by_youth.into_iter().flatten());
+        ranks.map(|(_, _, _, place)| *place)
+    }
+
+    /// Those of `tenant`, whoever would be served last first.
+    pub(super) fn in_reverse(
+        &self,
+        tenant: Tenant,
+        youngest_first: bool,
+    ) -> impl Iterator<Item = Place> + '_ {
+        let by_age = (!youngest_first).then(|| self.by_age.range(all_of(tenant)).rev());
+        let by_youth = youngest_first.then(|| self.by_youth.range(all_of(tenant)));
+        let ranks = by_age.into_iter().flatten().chain(by_youth.into_iter().flatten());
+        ranks.map(|(_, _, _, place)| *place)
     }
 
     pub(super) fn tenants(&self) -> &Tenants {
         &self.tenants
+    }
+
+    /// Those who name no tenant, by kind.
+    pub(super) fn kinds(&self) -> &Tenants {
+        &self.kinds
+    }
+
+    pub(super) fn kinds_mut(&mut self) -> &mut Tenants {
+        &mut self.kinds
     }
 
     pub(super) fn tenants_mut(&mut self) -> &mut Tenants {
@@ -96,6 +128,7 @@ impl Lane {
     pub(super) fn check_invariants(&self) {
         assert_eq!(self.by_age.len(), self.by_youth.len(), "two orders of the same exchanges");
         self.tenants.check_invariants(self.by_age.len());
+        self.kinds.check_invariants(self.by_age.range(all_of(Tenant::default())).count());
     }
 }
 

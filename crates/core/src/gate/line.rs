@@ -9,7 +9,7 @@
 //!
 //! Absent: who may wait at all (`admit.rs`).
 
-use crate::id::Ticket;
+use crate::id::{Tenant, Ticket};
 use crate::pool::{Choice, State, Way, Worker};
 use crate::time::{Duration, Instant};
 
@@ -62,7 +62,8 @@ impl Gate {
         }
         let wait = self.now.since(waiter.queued);
         let too_long = waiter.bounded && self.load.drops(wait);
-        if too_long && !self.is_within_its_share(waiter.class, waiter.tenant) {
+        let share = (waiter.tenant, waiter.flow);
+        if too_long && !self.is_within_its_share(waiter.class, share) {
             return self.shed_waiting(place, Reason::Overload);
         }
         self.load.waited(wait, self.answers.mean().unwrap_or_default(), self.now);
@@ -72,6 +73,9 @@ impl Gate {
         let time = self.answers.mean_of(waiter.kind, self.now);
         let tenants = self.queue.lane_mut(waiter.class).tenants_mut();
         let charged = tenants.charge(waiter.tenant, time);
+        if waiter.bounded && waiter.tenant == Tenant::default() {
+            self.queue.lane_mut(waiter.class).kinds_mut().charge(waiter.flow, time);
+        }
         self.queue.remove(place);
         let to = Recipient::of_line(&waiter, if charged { time } else { Duration::ZERO });
         self.grant(to, choice.index, self.connection(choice));
@@ -83,9 +87,12 @@ impl Gate {
     }
 
     fn find_next_of(&mut self, class: Class) -> Option<(Place, Choice)> {
+        if self.is_kept_from(class) {
+            return None;
+        }
         let quantum = self.answers.mean().unwrap_or(QUANTUM_UNKNOWN);
         let youngest_first = self.load.is_youngest_first(class);
-        let first_time = self.queue.lane_mut(class).next(youngest_first, quantum);
+        let first_time = self.find_first_time(class, youngest_first, quantum);
         let returned = self.queue.lane(class).returned().find_map(|place| {
             let Waiter { shard, tried, .. } = self.queue.get(place);
             Some((place, self.choose(*shard, tried)?))
@@ -101,6 +108,24 @@ impl Gate {
             }
             (_, None) => None,
         }
+    }
+
+    /// Who is served next of those of a class who wait for the first time. While more comes than
+    /// can be served, kinds take turns as tenants do, so that one that is flooded holds up none of
+    /// the others.
+    fn find_first_time(
+        &mut self,
+        class: Class,
+        youngest_first: bool,
+        quantum: Duration,
+    ) -> Option<Place> {
+        let by_kind = self.load.isolates();
+        let lane = self.queue.lane_mut(class);
+        let tenant = lane.turn(quantum)?;
+        let is_unnamed = tenant == Tenant::default();
+        let kind = if by_kind && is_unnamed { lane.turn_of_kind(quantum) } else { None };
+        let mut places = self.queue.lane(class).in_order(tenant, youngest_first);
+        places.find(|place| kind.is_none_or(|kind| self.queue.get(*place).flow == kind))
     }
 
     /// More comes than can be served. While there is no worker at all that says nothing.
@@ -131,7 +156,19 @@ impl Gate {
         let by_wait = self.queue.first_by_wait_limit().map(|place| self.wait_end(place));
         let by_deadline = self.queue.first_by_latest().map(|place| self.queue.get(place).latest);
         let by_deadline = by_deadline.map(|latest| latest + Duration::from_nanos(1));
-        by_wait.unwrap_or(never).min(by_deadline.unwrap_or(never))
+        let by_limit = by_wait.unwrap_or(never).min(by_deadline.unwrap_or(never));
+        by_limit.min(self.next_given().unwrap_or(never))
+    }
+
+    /// When a free slot that is kept for the more important is given to whoever waits; none: none
+    /// is kept from anybody.
+    fn next_given(&self) -> Option<Instant> {
+        if !self.load.is_excess() || !self.pool.has_free() {
+            return None;
+        }
+        let waits = |class: &Class| self.queue.lane(*class).iter().next().is_some();
+        let first = Class::ALL.into_iter().find(waits)?;
+        Some(self.kept_until(first)).filter(|until| *until > self.now)
     }
 
     /// Shed everybody who has reached a limit.

@@ -9,7 +9,7 @@
 //!
 //! What holds after every step ([`Gate::check_invariants`] sweeps over it):
 //! - work conserving: no slot of a worker that is up is free while an exchange waits that may take
-//!   it;
+//!   it, but for the moments in which one is kept for the more important (`shed/phase.rs`);
 //! - a worker never holds more exchanges than `slots`, nor sees more connections than
 //!   `connections_max`, over all shards;
 //! - nobody of a less important class gets a slot that one of a more important class who waits

@@ -26,6 +26,8 @@ pub(super) struct Waiter {
     pub(super) class: Class,
     pub(super) tenant: Tenant,
     pub(super) kind: Kind,
+    /// With whom it shares a turn where no tenant is named: its kind, where that is known.
+    pub(super) flow: Tenant,
     /// When it first asked.
     pub(super) since: Instant,
     /// From when its wait limit counts.
@@ -217,6 +219,7 @@ mod tests {
             class: Class::ALL[ticket as usize % 2],
             tenant: Tenant(ticket % 3),
             kind: Kind(0),
+            flow: Tenant::default(),
             since: Instant::from_millis(since),
             waits_from: Instant::from_millis(since + ticket % 3),
             due: Due { promised: Instant::FAR_FUTURE, deadline: Instant::FAR_FUTURE },
@@ -242,7 +245,9 @@ mod tests {
             queue.push(*waiter);
         }
         let mut served = Vec::new();
-        while let Some(next) = queue.lane_mut(Class::Normal).next(youngest_first, QUANTUM) {
+        while let Some(turn) = queue.lane_mut(Class::Normal).turn(QUANTUM) {
+            let next = queue.lane(Class::Normal).in_order(turn, youngest_first).next();
+            let next = next.expect("whose turn it is waits");
             served.push(queue.remove(next).ticket.0);
         }
         served

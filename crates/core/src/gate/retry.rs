@@ -110,8 +110,8 @@ mod tests {
             let later = Instant::ZERO + WINDOW;
             assert_eq!(budget.charge(sent(1, 1), &settings(), later), Ok(()), "it refills");
         };
-        check(0, 3);
-        check(15, 3);
+        check(0, 10);
+        check(50, 10);
         check(100, 20);
     }
 }

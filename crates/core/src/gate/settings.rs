@@ -63,7 +63,8 @@ pub struct Settings {
     pub retry_max: u8,
     /// Retries as a share of recent first arrivals. Default 20 % (Envoy's retry budget).
     pub retry_budget: Ratio,
-    /// Retries that are always allowed within the budget's window. Default 3.
+    /// Retries that are always allowed within the budget's window. Default 10: twice
+    /// `eject_after`, so that finding out a broken worker costs nobody an answer.
     pub retry_budget_min: u32,
     /// Consecutive failures after which a worker is ejected. 0: never. Default 5.
     pub eject_after: u32,

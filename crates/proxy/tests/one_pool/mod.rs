@@ -34,7 +34,7 @@ pub(crate) fn settings(endpoint: &Endpoint) -> Settings {
         start_hold_max: second * 5,
         retry_max: 2,
         retry_budget: Ratio::from_percent(20),
-        retry_budget_min: 3,
+        retry_budget_min: 10,
         eject_after: 5,
         eject_error_share: Ratio::from_percent(50),
         eject_time: second,

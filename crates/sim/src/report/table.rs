@@ -142,6 +142,7 @@ impl<'s> Rows<'s> {
                 .push((format!("from {}", time(self.summaries[0].phases[index].from)), Vec::new()));
             self.add("  arrivals", |summary| rate(of(summary).arrivals, of(summary)));
             self.add("  answered in time", |summary| rate(of(summary).served, of(summary)));
+            self.add("  time p50 of these", |summary| time(of(summary).time(50)));
             self.add("  time p99 of these", |summary| time(of(summary).time(99)));
         }
     }

@@ -161,7 +161,7 @@ impl PoolKeys {
             start_hold_max: or(self.start_hold_max, 60_000),
             retry_max: self.retry_max.map_or(2, |retries| retries.0 as u8),
             retry_budget: percent(self.retry_budget, 20),
-            retry_budget_min: self.retry_budget_min.map_or(3, |retries| retries.0),
+            retry_budget_min: self.retry_budget_min.map_or(10, |retries| retries.0),
             eject_after: self.eject_after.map_or(5, |failures| failures.0),
             eject_error_share: percent(self.eject_error_share, 50),
             eject_time: or(self.eject_time, 10_000),

@@ -15,6 +15,7 @@
 //! Absent: the line, and who is displaced in it.
 
 pub(super) mod codel;
+mod phase;
 pub(super) mod ratio;
 
 use crate::time::{Duration, Instant};
@@ -23,6 +24,7 @@ use crate::units::Ratio;
 use super::{Class, Order, Priority, Shedding};
 
 use codel::Standing;
+use phase::Phases;
 use ratio::{Course, Rejector};
 
 /// The excess from which the youngest are served first. Below it most can be served, and in order,
@@ -42,12 +44,14 @@ pub(super) struct Load {
     rejector: Rejector,
     standing: Standing,
     youngest_first: bool,
+    phases: Phases,
 }
 
 impl Load {
     pub(super) fn new(shedding: Shedding, order: Order) -> Self {
         let (rejector, standing) = (Rejector::new(), Standing::default());
-        Load { shedding, order, excess: false, rejector, standing, youngest_first: false }
+        let phases = Phases::default();
+        Load { shedding, order, excess: false, rejector, standing, youngest_first: false, phases }
     }
 
     /// Nobody waits. That may be chance: whether it is over, the arrivals say.
@@ -79,9 +83,31 @@ impl Load {
     }
 
     /// An exchange has got a slot.
-    pub(super) fn granted(&mut self) {
+    pub(super) fn granted(&mut self, now: Instant) {
         if self.excess {
             self.rejector.served();
+            self.phases.granted(now);
+        }
+    }
+
+    /// Are kinds kept apart, so that one that is flooded takes nothing from the others? So it is
+    /// in the adaptive order, under excess.
+    pub(super) fn isolates(&self) -> bool {
+        self.excess && self.order == Order::Adaptive
+    }
+
+    /// Until when a slot is kept for the more important than `class`; the past: it is not.
+    pub(super) fn kept_until(
+        &self,
+        class: Class,
+        (mean, expected): (Duration, Duration),
+        slots: u32,
+    ) -> Instant {
+        let is_shed = class >= self.rejector.last_class() && self.rejector.is_any_above();
+        let adaptive = self.order == Order::Adaptive && self.shedding == Shedding::Ratio;
+        match self.excess && adaptive && is_shed {
+            true => self.phases.kept_until(mean, expected, slots),
+            false => Instant::ZERO,
         }
     }
 

@@ -67,6 +67,8 @@ pub(super) struct Rejector {
     recent_total: u32,
     /// The last priority that is let in.
     threshold: usize,
+    /// Somebody came who is of a more important class than that.
+    any_above: bool,
 }
 
 impl Rejector {
@@ -80,6 +82,7 @@ impl Rejector {
             recent: Box::new([0; Priority::COUNT]),
             recent_total: 0,
             threshold: Priority::COUNT,
+            any_above: false,
         }
     }
 
@@ -93,7 +96,7 @@ impl Rejector {
     pub(super) fn clear(&mut self) {
         (self.sum, self.ratio) = (0, Ratio::from_ppm(0));
         (self.offered, self.served) = (0, 0);
-        self.threshold = Priority::COUNT;
+        (self.threshold, self.any_above) = (Priority::COUNT, false);
         self.recent.fill(0);
         self.recent_total = 0;
     }
@@ -132,6 +135,11 @@ impl Rejector {
         Class::ALL.get(number).copied().unwrap_or(Class::Bulk)
     }
 
+    /// Did anybody come of late who is of a more important class than the last that is let in?
+    pub(super) fn is_any_above(&self) -> bool {
+        self.any_above
+    }
+
     /// The most that should wait for `slots` slots.
     pub(super) fn len_max(&self, slots: u32) -> u32 {
         match LINE.checked_div(u64::from(self.ratio.as_ppm())) {
@@ -154,6 +162,8 @@ impl Rejector {
         self.ratio = Ratio::from_ppm(ratio as u32);
         (self.offered, self.served) = (0, 0);
         self.threshold = self.find_threshold();
+        let above = usize::from(self.last_class().number()) * usize::from(Cohort::COUNT);
+        self.any_above = self.recent[..above].iter().any(|count| *count > 0);
         let over = called_for <= 0 && self.ratio < OVER;
         if over || idle { Course::Over } else { Course::GoesOn }
     }

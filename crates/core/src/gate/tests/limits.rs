@@ -38,7 +38,7 @@ fn retries_beyond_the_budget_are_shed_but_free_ones_are_not() {
     }
     script.push_str(&arrive(3, "sent=0 charged=1 -> shed 3 retry-budget\n"));
     script.push_str(&arrive(4, "unsent=0 -> grant 4 0 new\n"));
-    check(&settings(), &script);
+    check(&Settings { retry_budget_min: 3, ..settings() }, &script);
 }
 
 /// Workers that were slow and are fast again: how long nobody gets in.

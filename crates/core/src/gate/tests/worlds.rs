@@ -373,7 +373,24 @@ impl World {
         if !self.reserved.contains(&granted.ticket.0) {
             let deadline = granted.claim.deadline.unwrap_or(Instant::FAR_FUTURE);
             assert!(self.gate.now <= deadline, "{:?} is too late", granted.ticket);
+            self.check_end(granted);
         }
+    }
+
+    /// Nobody is given to a worker whose answer is expected too late, by what was promised or by
+    /// what the client said; but for trials, of a kind that takes longer than what was promised.
+    fn check_end(&self, granted: &Arrival) {
+        let Arrival { received, claim, .. } = granted;
+        let (answers, now) = (&self.gate.answers, self.gate.now);
+        let Some(expected) = answers.expected(claim.kind, now) else { return };
+        let is_trial = self.settings.answer_within.is_some_and(|within| expected > within);
+        if is_trial && claim.deadline.is_none() {
+            return;
+        }
+        let deadline = claim.deadline.unwrap_or(Instant::FAR_FUTURE);
+        let latest = answers.promised(*received).min(deadline);
+        let late = latest < Instant::FAR_FUTURE && now + expected > latest;
+        assert!(!late, "{:?} is expected to be answered too late", granted.ticket);
     }
 
     /// Nobody waits who is more important and could have had this worker, nor, in an order by age,

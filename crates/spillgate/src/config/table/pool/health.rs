@@ -34,7 +34,7 @@ pub(in crate::config::table) const KEYS: &[Key] = &[
         place: Place::Pool,
         name: "retry_budget_min",
         kind: Kind::Count { min: 0, max: 10000 },
-        preset: Preset::Is("3"),
+        preset: Preset::Is("10"),
         live: false,
         line: "retries that are always allowed within the budget's window",
         text: "So that a pool with little traffic can retry at all. Zero: only the share \

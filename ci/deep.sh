@@ -6,7 +6,7 @@
 #
 # Steps, each with the tool that it needs:
 #   deny    licences, sources, duplicate crates     cargo install --locked cargo-deny
-#   sweep   simulated worlds of many seeds          nothing
+#   sweep   worlds of many seeds, the whole grid    nothing
 #   fuzz    every parser, FUZZ_SECONDS (300) each   cargo install --locked cargo-fuzz; a nightly toolchain
 #   count   instructions of an exchange, 3 % margin  valgrind, nginx
 #   bench   every case of bench/, at full length     ci/install.sh; a quiet machine

@@ -3,6 +3,7 @@
     bench/run.sh overload                              everything, one round (a quarter of an hour)
     bench/run.sh overload curve classes --seeds 1 2 3  two cases, three rounds
     bench/run.sh overload --table                      only tables and chart of what was measured
+    bench/run.sh overload --compare-sim                what was measured against the simulator
 
 SPILLGATE names the binary; ENVOY one of Envoy, which is left out without it; OVERLOAD the program
 that is workers and clients (default: its release build in this folder).
@@ -17,6 +18,7 @@ import subprocess
 import sys
 
 import chart
+import compare
 import peers
 import table
 from cases import CASES
@@ -177,6 +179,9 @@ def arguments():
     parser.add_argument("--chart", help="where the chart goes; default: docs/overload.svg with "
                         "the default of --out, else none")
     parser.add_argument("--table", action="store_true", help="measure nothing")
+    parser.add_argument("--compare-sim", action="store_true",
+                        help="measure nothing; what was measured of Spillgate against what its "
+                        "simulator says")
     chosen = parser.parse_args()
     unknown = [case for case in chosen.case if case not in CASES]
     if unknown:
@@ -194,10 +199,13 @@ def main():
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     files = FILES if allowed == resource.RLIM_INFINITY else min(allowed, FILES)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, allowed))
-    broken = [] if chosen.table else run_all(chosen)
+    broken = [] if chosen.table or chosen.compare_sim else run_all(chosen)
     if os.path.exists(chosen.out):
         with open(chosen.out) as lines:
             rows = [json.loads(line) for line in lines]
+        if chosen.compare_sim:
+            print(compare.markdown(rows, peers.spillgate_binary()))
+            return
         print(table.markdown(rows))
         if chosen.chart:
             with open(chosen.chart, "w") as target:

@@ -1,0 +1,136 @@
+//! What must hold of fairness and recovery in worlds that are drawn at random.
+
+use spillgate_core::rng::Rng;
+use spillgate_sim::{Point, Running, Scenario, Summary, simulate, table};
+use std::time::Duration;
+
+/// Worlds of each kind in an ordinary run; the nightly one takes a tenth of `SPILLGATE_SEEDS`.
+const SEEDS: u64 = 6;
+
+/// Run the world that `text` makes of each seed, and check it.
+fn each(text: fn(&mut Rng) -> String, check: fn(&Summary) -> Result<(), String>) {
+    let wanted = std::env::var("SPILLGATE_SEEDS").ok().and_then(|seeds| seeds.parse::<u64>().ok());
+    for seed in 0..wanted.map_or(SEEDS, |seeds| seeds / 10) {
+        let text = text(&mut Rng::new(seed));
+        let scenario = Scenario::parse(&text).unwrap_or_else(|error| panic!("{text}\n{error}"));
+        let running = Running { seed, configuration: 0, traced: false, progress: &mut |_| {} };
+        let summary = simulate(&scenario, running).summary;
+        if let Err(what) = check(&summary) {
+            panic!("{what}, with seed {seed} of\n{text}\n{}", table(&[summary]));
+        }
+    }
+}
+
+/// Workers and their capacity a second: a few of some tens of milliseconds.
+struct Workers {
+    text: String,
+    service: u64,
+    capacity: u64,
+}
+
+fn workers(rng: &mut Rng) -> Workers {
+    let (count, service) = (2 + rng.below(10), 10 + rng.below(40));
+    let text = workers_of(count, service, rng);
+    Workers { text, service, capacity: count * 1000 / service }
+}
+
+fn workers_of(count: u64, service: u64, rng: &mut Rng) -> String {
+    let spread = rng.below(60);
+    format!(
+        "[pool.app.workers]\ncount = {count}\nservice = '{service}ms'\nspread_percent = {spread}\n"
+    )
+}
+
+fn shedding(rng: &mut Rng) -> &'static str {
+    ["ratio", "codel", "off"][rng.below(3) as usize]
+}
+
+/// One tenant asks a hundred times as often as each of the others, and alone for more than there
+/// is.
+fn one_greedy(rng: &mut Rng) -> String {
+    let Workers { text, service, capacity } = workers(rng);
+    let others = 2 + rng.below(9);
+    // Of the capacity, what the greedy one asks for, in percent.
+    let greedy = capacity * (200 + rng.below(600)) / 100;
+    let small = (greedy * others) as f64 / 100.0;
+    let slo = service * (6 + rng.below(10));
+    let shedding = shedding(rng);
+    format!(
+        "name = 'greedy'\ntime = '30s'\n\
+         [[clients]]\nname = 'greedy'\ntenants = 1\nrate = {greedy}\nslo = '{slo}ms'\n\
+         [[clients]]\nname = 'small'\ntenants = {others}\nrate = {small}\nslo = '{slo}ms'\n\
+         [pool.app]\nqueue_len_max = 200\nanswer_within = '{slo}ms'\n\
+         shedding = '{shedding}'\n{text}"
+    )
+}
+
+#[test]
+fn one_tenant_at_a_hundred_times_gets_no_more_than_its_share() {
+    each(one_greedy, |summary| {
+        let jain = summary.jain().unwrap_or(0.0);
+        (jain >= 0.98).then_some(()).ok_or_else(|| format!("Jain's index is {jain}"))
+    });
+}
+
+/// One endpoint is asked for several times what there is, another for a part of its share; what
+/// they take differs.
+fn one_flooded(rng: &mut Rng) -> String {
+    // In front of few workers the line is too short for what chance does to the calm one.
+    let count = 6 + rng.below(8);
+    let (flooded, other) = (10 + rng.below(40), 10 + rng.below(40));
+    let rate = |service: u64, percent: u64| (count * 10 * percent) as f64 / service as f64;
+    let flood = rate(flooded, 200 + rng.below(600));
+    let calm = rate(other, 10 + rng.below(20));
+    let slo = flooded.max(other) * (8 + rng.below(8));
+    format!(
+        "name = 'flooded'\ntime = '40s'\n\
+         [[clients]]\nname = 'flood'\nrate = 0\nsteps = [{{ at = '5s', rate = {flood} }}]\n\
+         slo = '{slo}ms'\nusers = 200\npaths = [{{ path = '/f', service = '{flooded}ms' }}]\n\
+         [[clients]]\nname = 'calm'\nrate = {calm}\n\
+         slo = '{slo}ms'\nusers = 200\npaths = [{{ path = '/c', service = '{other}ms' }}]\n\
+         [pool.app]\nanswer_within = '{slo}ms'\nworkers = {{ count = {count} }}\n"
+    )
+}
+
+#[test]
+fn an_endpoint_keeps_its_goodput_while_another_is_flooded() {
+    each(one_flooded, |summary| {
+        let calm = &summary.groups[1];
+        let kept = calm.served * 100 >= calm.arrivals * 97;
+        kept.then_some(()).ok_or_else(|| format!("{} of {}", calm.served, calm.arrivals))
+    });
+}
+
+/// Far too much for some seconds, then what can be done, with clients that come again.
+fn one_step(rng: &mut Rng) -> String {
+    // Enough must come for the share that is too much to be measured several times a second.
+    let (count, service) = (6 + rng.below(8), 10 + rng.below(30));
+    let (text, capacity) = (workers_of(count, service, rng), count * 1000 / service);
+    let times = 130 + rng.below(900);
+    let (over, calm) = (capacity * times / 100, capacity * 6 / 10);
+    let slo = service * (6 + rng.below(10));
+    let retries = rng.below(3);
+    let order = ["adaptive", "priority"][rng.below(2) as usize];
+    format!(
+        "name = 'step'\ntime = '20s'\n\
+         [[clients]]\nrate = {calm}\nsteps = [{{ at = '3s', rate = {over} }}, \
+         {{ at = '8s', rate = {calm} }}]\npatience = '{slo}ms'\nretries = {retries}\n\
+         retry_wait = '50ms'\n\
+         [pool.app]\nqueue_len_max = 1000\nanswer_within = '{slo}ms'\norder = '{order}'\n{text}"
+    )
+}
+
+#[test]
+fn a_second_after_an_overload_nobody_is_shed() {
+    each(one_step, |summary| {
+        let series = &summary.pools[0].series;
+        let (from, to) = (Duration::from_secs(9), Duration::from_secs(20));
+        let shed = series.sum(from, to, Point::shed_total);
+        let before = series.sum(Duration::from_secs(3), Duration::from_secs(8), Point::shed_total);
+        match (before, shed) {
+            (0, _) => Err("nobody was shed at all".to_owned()),
+            (_, 0) => Ok(()),
+            _ => Err(format!("{shed} are shed afterwards")),
+        }
+    });
+}

@@ -15,6 +15,7 @@ use spillgate_core::time::{Duration, Instant};
 use spillgate_runtime::buffer::{Buffer, Storage};
 use spillgate_runtime::clock;
 use spillgate_runtime::http::client::{WorkerConnection, WorkerFailure, WorkerHead};
+use spillgate_runtime::net::pipe::Pipe;
 use spillgate_runtime::scratch::{self, Scratch};
 use spillgate_runtime::shard::sleep_until;
 use spillgate_wire::http1::{Framing, Method};
@@ -30,6 +31,10 @@ use crate::shard::Shard;
 /// watches its client at all notices at once; who does not learns it from its next write.
 const GIVE_UP_TIME_MAX: Duration = Duration::from_secs(1);
 
+/// Body bytes still to come below which they are copied. Plain choice: what a scratch holds goes
+/// through it at once.
+const SPLICE_MIN: u64 = 64 * 1024;
+
 /// An answer, whole or on its way.
 pub(crate) struct Collected<'s> {
     shard: &'s Shard,
@@ -44,6 +49,8 @@ pub(crate) struct Collected<'s> {
     pub(crate) trailers: Vec<(Vec<u8>, Vec<u8>)>,
     /// Body bytes that have come.
     pub(crate) len: u64,
+    /// Those of them that the client got through a pipe.
+    pub(crate) spliced: u64,
     /// Why the answer is not buffered, if it is not.
     pub(crate) relay: Option<RelayReason>,
     /// There was no room for more of it at least once, so its worker waited for its client.
@@ -100,6 +107,7 @@ impl<'s> Collected<'s> {
             buffer: None,
             trailers: Vec::new(),
             len: 0,
+            spliced: 0,
             relay: None,
             fell_back: false,
             ended: None,
@@ -259,6 +267,33 @@ impl<'s> Collected<'s> {
             Some(source) => source.connection.poll_chunk(cx),
             None => Poll::Ready(Ok(b"")),
         }
+    }
+
+    /// Is the answer to go through a pipe from here on? Only in relay, and only while so much is
+    /// still to come, and can come in one piece, that it is worth two more calls.
+    pub(crate) fn is_spliceable(&self) -> bool {
+        let (Some(source), Some(reason)) = (&self.source, self.relay) else { return false };
+        reason != RelayReason::EventStream && source.connection.spliceable() >= SPLICE_MIN
+    }
+
+    /// Move the next bytes into `pipe`, which is empty. They are counted when they leave it.
+    pub(crate) fn poll_splice(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &mut Pipe,
+    ) -> Poll<Result<(), WorkerFailure>> {
+        let source = self.source.as_mut().expect("only what is not whole is spliced");
+        ready!(source.connection.poll_splice(cx, pipe))?;
+        if source.connection.is_done() {
+            self.end(clock::now());
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// The client took `count` bytes out of the pipe.
+    pub(crate) fn passed(&mut self, count: usize) {
+        self.len += count as u64;
+        self.spliced += count as u64;
     }
 
     /// `count` bytes of the worker were used.

@@ -11,6 +11,7 @@ use std::task::{Context, Poll, ready};
 use spillgate_runtime::clock;
 use spillgate_runtime::http::client::WorkerFailure;
 use spillgate_runtime::http::service::{Length, Responder, SendFailure};
+use spillgate_runtime::net::pipe::Pipe;
 use spillgate_runtime::scratch::Parked;
 use spillgate_wire::http1::{Framing, Method};
 
@@ -37,8 +38,16 @@ pub(crate) async fn deliver(
     if matches!(collected.relay, Some(RelayReason::EventStream | RelayReason::Asked)) {
         collected.watch_no_more();
     }
-    let mut flow =
-        Flow { collected, settings, responder, left: None, broken: None, held_up: false, turn: 0 };
+    let mut flow = Flow {
+        collected,
+        settings,
+        responder,
+        left: None,
+        broken: None,
+        held_up: false,
+        turn: 0,
+        pipe: None,
+    };
     let outcome = poll_fn(|cx| flow.poll(cx)).await;
     collected.give_up().await;
     outcome
@@ -113,6 +122,8 @@ struct Flow<'f, 's> {
     /// There was no room, so the worker could not send on.
     held_up: bool,
     turn: u64,
+    /// Bytes on their way from the worker to the client that are not copied. None when empty.
+    pipe: Option<Pipe>,
 }
 
 impl Flow<'_, '_> {
@@ -121,7 +132,7 @@ impl Flow<'_, '_> {
         // What the client takes says nothing of the worker, whose time goes on meanwhile.
         let mut worker_moved = false;
         loop {
-            let mut moved = self.poll_buffered(cx)?;
+            let mut moved = self.poll_buffered(cx)? | self.poll_piped(cx);
             let came = self.poll_source(cx)?;
             if came && std::mem::take(&mut self.held_up) {
                 // Its time must not be over before it could send on.
@@ -188,7 +199,12 @@ impl Flow<'_, '_> {
         self.is_stream() || (long && !matches!(self.collected.framing, Framing::Length(_)))
     }
 
+    /// What the client has not taken yet of what has come.
     fn unread(&self) -> u64 {
+        self.buffered() + self.pipe.as_ref().map_or(0, |pipe| pipe.held() as u64)
+    }
+
+    fn buffered(&self) -> u64 {
         self.collected.buffer.as_ref().map_or(0, |buffer| buffer.unread())
     }
 
@@ -228,6 +244,38 @@ impl Flow<'_, '_> {
     fn client_left(&mut self, failure: SendFailure) {
         self.left = Some(failure);
         self.collected.buffer = None;
+        let lost = self.pipe.take().map_or(0, |pipe| pipe.held() as u64);
+        if !self.is_endless() {
+            // They belong to what is read and forgotten from here on.
+            self.collected.len += lost;
+        }
+    }
+
+    /// Send what lies in the pipe.
+    fn poll_piped(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(pipe) = &mut self.pipe else { return false };
+        match self.responder.poll_splice(cx, pipe) {
+            Poll::Pending => {
+                self.held_up = true;
+                false
+            }
+            Poll::Ready(Ok(count)) => {
+                self.collected.passed(count);
+                self.turn += count as u64;
+                if pipe.is_empty() {
+                    self.pipe = None;
+                    if std::mem::take(&mut self.held_up) {
+                        // The worker was not asked meanwhile.
+                        self.progressed();
+                    }
+                }
+                true
+            }
+            Poll::Ready(Err(failure)) => {
+                self.client_left(failure);
+                true
+            }
+        }
     }
 
     /// Take what the worker has.
@@ -238,8 +286,17 @@ impl Flow<'_, '_> {
         if self.left.is_some() {
             return if self.is_endless() { Ok(false) } else { self.poll_discard(cx) };
         }
-        if self.unread() > 0 {
+        if self.buffered() > 0 {
             return self.poll_into_buffer(cx);
+        }
+        if self.pipe.is_some() {
+            return Ok(false);
+        }
+        if self.collected.is_spliceable()
+            && self.responder.takes_pipe()
+            && let Some(pipe) = Pipe::lend()
+        {
+            return Ok(self.poll_into_pipe(cx, pipe));
         }
         let chunk = match self.collected.poll_direct(cx) {
             Poll::Pending => return Ok(false),
@@ -264,6 +321,21 @@ impl Flow<'_, '_> {
                 Ok(true)
             }
             Poll::Pending => self.poll_into_buffer(cx),
+        }
+    }
+
+    fn poll_into_pipe(&mut self, cx: &mut Context<'_>, mut pipe: Pipe) -> bool {
+        match self.collected.poll_splice(cx, &mut pipe) {
+            // It goes back until there is something.
+            Poll::Pending => false,
+            Poll::Ready(Ok(())) => {
+                self.pipe = Some(pipe);
+                true
+            }
+            Poll::Ready(Err(failure)) => {
+                self.broke(failure);
+                true
+            }
         }
     }
 

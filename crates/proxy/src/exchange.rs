@@ -189,5 +189,6 @@ fn finish(collected: &Collected<'_>, record: &mut Record<'_, '_>, now: Instant) 
     record.done(Stage::Collect, collected.ended.unwrap_or(now));
     record.done(Stage::Deliver, now);
     record.response_bytes = collected.len;
+    record.spliced_bytes = collected.spliced;
     record.relay = collected.relayed();
 }

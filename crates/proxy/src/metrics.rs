@@ -81,6 +81,8 @@ pub struct PoolMetrics {
     pub request_body_bytes: Counter,
     /// Bytes of response bodies collected from workers.
     pub response_body_bytes: Counter,
+    /// Those of them that went to the client without being copied.
+    pub spliced_bytes: Counter,
     /// Time spent in each stage by exchanges that finished it.
     pub stages: StageTimes,
     /// Time from the first byte of the request to the end of the exchange, however it ended.

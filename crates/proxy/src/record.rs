@@ -44,6 +44,8 @@ pub(crate) struct Record<'s, 'r> {
     pub(crate) relay: Option<RelayReason>,
     request_bytes: u64,
     pub(crate) response_bytes: u64,
+    /// Those of them that were not copied.
+    pub(crate) spliced_bytes: u64,
     pub(crate) status: u16,
     request_id: [u8; REQUEST_ID_MAX],
     request_id_len: usize,
@@ -102,6 +104,7 @@ impl<'s, 'r> Record<'s, 'r> {
             relay: None,
             request_bytes: 0,
             response_bytes: 0,
+            spliced_bytes: 0,
             status: 0,
             request_id: [0; REQUEST_ID_MAX],
             request_id_len: 0,
@@ -237,6 +240,7 @@ impl<'s, 'r> Record<'s, 'r> {
         cells.total.observe(now.since(self.started));
         cells.request_body_bytes.add(self.request_bytes);
         cells.response_body_bytes.add(self.response_bytes);
+        cells.spliced_bytes.add(self.spliced_bytes);
         if let Some(reason) = self.relay {
             cells.relayed.increment(reason);
         }

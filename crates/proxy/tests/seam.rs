@@ -18,6 +18,7 @@ use spillgate_runtime::http::service::{
     BodyFailure, BodySource, Client, Length, Request, Responder, SendFailure, Service,
 };
 use spillgate_runtime::http::settings::Endpoint;
+use spillgate_runtime::net::pipe::Pipe;
 use spillgate_runtime::scratch::Scratch;
 use spillgate_runtime::shard;
 use spillgate_wire::http1::{BodyDecoder, FieldIter, Framing, HeadLimits, RequestHead};
@@ -118,6 +119,18 @@ impl Responder for StreamResponder {
     ) -> Poll<Result<usize, SendFailure>> {
         self.0.response.borrow_mut().extend_from_slice(bytes);
         Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn takes_pipe(&self) -> bool {
+        false
+    }
+
+    fn poll_splice(
+        &mut self,
+        _cx: &mut Context<'_>,
+        _pipe: &mut Pipe,
+    ) -> Poll<Result<usize, SendFailure>> {
+        panic!("a stream takes no pipe, and says so");
     }
 
     fn poll_idle(&mut self, _cx: &mut Context<'_>) -> Poll<SendFailure> {

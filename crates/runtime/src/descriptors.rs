@@ -30,10 +30,21 @@ pub(crate) fn found() -> Option<u64> {
     Some(FOUND.load(Ordering::Relaxed)).filter(|found| *found > 0)
 }
 
+/// Pipes that all shards together have at most. Plain choice: at 256 KiB each they are half of what
+/// Linux lets a user have in all pipes by default (`pipe-user-pages-soft`), so that those of the
+/// user's other programs, workers among them, do not get smaller for ours.
+const PIPES_MAX: u64 = 128;
+
+/// Pipes that a limit of `descriptors` leaves room for: two descriptors each, a 32nd in all.
+pub fn pipes_max(descriptors: u64) -> u32 {
+    u32::try_from(PIPES_MAX.min(descriptors / 64)).expect("it is at most that constant")
+}
+
 /// Client connections that a limit of `descriptors` leaves room for. Each may need one more towards
 /// its worker.
 pub fn client_connections_max(descriptors: u64) -> u32 {
-    let free = descriptors.saturating_sub(RESERVED);
+    let reserved = RESERVED + 2 * u64::from(pipes_max(descriptors));
+    let free = descriptors.saturating_sub(reserved);
     // Slow and idle clients are many more than the exchanges that workers hold at once.
     u32::try_from(free - free / 8).unwrap_or(u32::MAX).max(1)
 }

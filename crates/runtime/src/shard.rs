@@ -13,6 +13,7 @@ use spillgate_core::id::ShardId;
 use spillgate_core::time::{Duration, Instant};
 use tokio::sync::Notify;
 
+use crate::net::pipe;
 use crate::{clock, deadline, events, scratch};
 
 /// What the process ends with after a fault of its own: what a panic of the main thread gives.
@@ -90,6 +91,7 @@ async fn sweep_limits() {
     loop {
         ticks.tick().await;
         scratch::shrink();
+        pipe::shrink();
         let now = clock::now();
         // Once, so that a shard which is always late has limits all the same.
         late = !late && now.since(last) >= LATE_MIN;

@@ -21,8 +21,8 @@ use spillgate_proxy::shard::{Parts, Shard, ShardMessage};
 use spillgate_runtime::buffer::{Storage, StorageSettings};
 use spillgate_runtime::events::{self, AccessLog, Destination, Recording};
 use spillgate_runtime::http::settings::Endpoint;
-use spillgate_runtime::net::listen;
 use spillgate_runtime::net::socket_file::SocketFile;
+use spillgate_runtime::net::{listen, pipe};
 use spillgate_runtime::{clock, descriptors, drive, shard, spill};
 
 use crate::claim;
@@ -56,7 +56,9 @@ impl Serving {
     pub(crate) fn prepare(settings: Settings) -> anyhow::Result<Serving> {
         let settings = Arc::new(settings);
         let count = settings.shards.map_or_else(|| shard::cores().len(), usize::from);
-        let connections_max = descriptors::client_connections_max(descriptors::raise());
+        let descriptors = descriptors::raise();
+        let connections_max = descriptors::client_connections_max(descriptors);
+        pipe::allow(descriptors::pipes_max(descriptors));
         let sockets = bind(&settings, count)?;
         let socket_files = socket_files(&settings)?;
         let storage = storage(&settings)?;

@@ -182,6 +182,16 @@ fn lengths_and_ends() {
     assert_eq!(decoder.decode(b"abc").unwrap().consumed, 3);
     assert_eq!(decoder.end_of_input(), Err(BodyError::Truncated));
 
+    let mut decoder = BodyDecoder::new(Framing::Length(8));
+    decoder.decode(b"abc").unwrap();
+    assert_eq!(decoder.left(), Some(5));
+    decoder.pass(4);
+    assert_eq!(decoder.decode(b"xnext").unwrap().consumed, 1);
+    assert!(decoder.is_done() && decoder.left().is_none());
+    let mut decoder = BodyDecoder::new(Framing::Length(3));
+    decoder.pass(3);
+    assert!(decoder.is_done());
+
     let mut decoder = BodyDecoder::new(Framing::UntilClose);
     let decoded = decoder.decode(b"abc").unwrap();
     assert_eq!((decoded.consumed, decoded.data, decoded.done), (3, 0..3, false));

@@ -104,6 +104,7 @@ fn exchanges(reading: &Reading<'_>) -> Vec<Family> {
         reading.by_member(&table::RETRIES, |cells| &cells.retries),
         reading.by_member(&table::RELAYS, |cells| &cells.relayed),
         reading.by_pool(&table::REQUEST_BODY_BYTES, |cells| cells.request_body_bytes.value()),
+        reading.by_pool(&table::SPLICED_BYTES, |cells| cells.spliced_bytes.value()),
         reading.by_pool(&table::RESPONSE_BODY_BYTES, |cells| cells.response_body_bytes.value()),
     ]
 }

@@ -29,6 +29,7 @@ pub static ALL: &[&Described] = &[
     &RELAYS,
     &REQUEST_BODY_BYTES,
     &RESPONSE_BODY_BYTES,
+    &SPLICED_BYTES,
     &QUEUE_LEN,
     &QUEUE_LEN_MAX,
     &QUEUE_CLASS_LEN,
@@ -184,6 +185,11 @@ pub(super) static RESPONSE_BODY_BYTES: Described = in_bytes(counter(
     "spillgate_response_body_bytes_total",
     &[POOL],
     "Bytes of response bodies collected from workers",
+));
+pub(super) static SPLICED_BYTES: Described = in_bytes(counter(
+    "spillgate_spliced_bytes_total",
+    &[POOL],
+    "Bytes of relayed response bodies that the kernel moved from worker to client without a copy",
 ));
 pub(super) static QUEUE_LEN: Described =
     gauge("spillgate_queue_len", &[POOL], "Exchanges that wait for a permit");

@@ -19,6 +19,7 @@ use super::lend::Lent;
 use super::settings::Endpoint;
 use crate::clock;
 use crate::deadline::Deadline;
+use crate::net::pipe::Pipe;
 use crate::net::stream::Stream;
 use crate::scratch::Scratch;
 
@@ -218,6 +219,35 @@ impl WorkerConnection {
         match ready!(self.reader.poll_chunk(&mut self.inbound, &self.stream, cx)) {
             Ok(bytes) => Poll::Ready(Ok(bytes)),
             Err(_) => Poll::Ready(Err(WorkerFailure::Lost)),
+        }
+    }
+
+    /// Body bytes that could go through a pipe now: those that are still in the socket, where
+    /// nothing else can come before them.
+    pub fn spliceable(&self) -> u64 {
+        self.reader.in_socket(&self.inbound)
+    }
+
+    /// Move some of them into `pipe`, which is empty; they count as used.
+    ///
+    /// Panics when there are none.
+    pub fn poll_splice(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &mut Pipe,
+    ) -> Poll<Result<usize, WorkerFailure>> {
+        let max = usize::try_from(self.spliceable()).unwrap_or(usize::MAX);
+        assert!(max > 0, "there is a body to splice");
+        match self.stream.poll_splice_into(cx, pipe, max) {
+            Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(Err(WorkerFailure::Lost)),
+            Poll::Ready(Ok(count)) => {
+                self.reader.pass(count);
+                Poll::Ready(Ok(count))
+            }
+            Poll::Pending => {
+                ready!(self.deadline.poll_passed(cx));
+                Poll::Ready(Err(WorkerFailure::Timeout))
+            }
         }
     }
 

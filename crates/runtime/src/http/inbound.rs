@@ -220,6 +220,21 @@ impl BodyReader {
         }
     }
 
+    /// Body bytes that have not been read from the socket and are all that comes next from it; 0
+    /// where that is not known, or some that were read have to be used before.
+    pub(super) fn in_socket(&self, inbound: &Inbound) -> u64 {
+        match inbound.bytes() {
+            [] => self.decoder.left().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// `count` bytes of [`BodyReader::in_socket`] went another way.
+    pub(super) fn pass(&mut self, count: usize) {
+        self.decoder.pass(count as u64);
+        self.done = self.decoder.is_done();
+    }
+
     /// The whole body as a scratch of its own, if it has a known length and is all here.
     pub(super) fn take_whole(&mut self, inbound: &mut Inbound, length: u64) -> Option<Scratch> {
         let length = usize::try_from(length).ok()?;

@@ -20,6 +20,7 @@ use super::service::{Length, Responder, SendFailure};
 use crate::buffer::SocketBytes;
 use crate::clock;
 use crate::deadline::Deadline;
+use crate::net::pipe::Pipe;
 use crate::net::stream::{LOOK_AGAIN, PeerState, Stream};
 
 /// Bodies up to this size are copied behind the head: one plain send costs less than a two-piece
@@ -78,6 +79,8 @@ pub(super) struct H1Responder<'c> {
     slow: bool,
     switched: bool,
     sent: u64,
+    /// Bytes for it that lie in a pipe, which the kernel holds as well.
+    piped: u64,
     /// What the client had taken when the limit in `deadline` was set.
     taken_before: i64,
     waiting: bool,
@@ -125,6 +128,7 @@ impl<'c> H1Responder<'c> {
             slow: false,
             switched: false,
             sent: 0,
+            piped: 0,
             taken_before: 0,
             waiting: false,
             next_look: None,
@@ -199,7 +203,7 @@ impl<'c> H1Responder<'c> {
                 Poll::Ready(Err(SendFailure::Left))
             }
             Poll::Pending => {
-                self.socket_bytes.count(self.stream.send_memory());
+                self.socket_bytes.count(self.stream.send_memory() + self.piped);
                 self.poll_slow(cx)
             }
         }
@@ -405,6 +409,25 @@ impl Responder for H1Responder<'_> {
             return Poll::Ready(Ok(0));
         }
         self.poll_send_bytes(cx, bytes, last)
+    }
+
+    fn takes_pipe(&self) -> bool {
+        matches!(self.framing, OutFraming::Length(_))
+    }
+
+    fn poll_splice(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &mut Pipe,
+    ) -> Poll<Result<usize, SendFailure>> {
+        self.end_head();
+        self.piped = pipe.held() as u64;
+        ready!(self.poll_flush(cx))?;
+        let outcome = self.stream.poll_splice_from(cx, pipe);
+        let count = ready!(self.watched(cx, outcome))?;
+        self.piped -= count as u64;
+        self.account(count);
+        Poll::Ready(Ok(count))
     }
 
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<SendFailure> {

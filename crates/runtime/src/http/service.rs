@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use spillgate_core::time::Instant;
 use spillgate_wire::http1::{BodyError, FieldIter, Name, RequestError, RequestHead};
 
+use crate::net::pipe::Pipe;
 use crate::scratch::Scratch;
 
 /// Turns requests into responses.
@@ -134,6 +135,17 @@ pub trait Responder {
         cx: &mut Context<'_>,
         bytes: &[u8],
         last: bool,
+    ) -> Poll<Result<usize, SendFailure>>;
+
+    /// Can body bytes go out through a pipe? To be asked once the head was begun.
+    fn takes_pipe(&self) -> bool;
+
+    /// Send the body bytes in `pipe`, which is not empty; otherwise as
+    /// [`poll_send`](Responder::poll_send). Only where the responder takes it.
+    fn poll_splice(
+        &mut self,
+        cx: &mut Context<'_>,
+        pipe: &mut Pipe,
     ) -> Poll<Result<usize, SendFailure>>;
 
     /// There is nothing to send for now: hand over what was gathered, the head too. Ready only when

@@ -9,4 +9,5 @@ pub mod control_socket;
 mod places;
 pub mod listen;
 pub mod socket_file;
+pub mod pipe;
 pub mod stream;

@@ -17,6 +17,7 @@ use spillgate_core::units::ByteSize;
 use tokio::io::Interest;
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 
+use super::pipe::Pipe;
 use crate::http::settings::Endpoint;
 use crate::sys;
 
@@ -110,7 +111,7 @@ impl Stream {
 
     /// Write what fits of `bytes` now; waits when nothing fits.
     pub fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.poll_send(cx, |fd| rustix::net::send(fd, bytes, SendFlags::NOSIGNAL))
+        self.poll_send(cx, |fd| Ok(rustix::net::send(fd, bytes, SendFlags::NOSIGNAL)?))
     }
 
     /// Write what fits of two pieces with one system call; waits when nothing fits.
@@ -123,27 +124,54 @@ impl Stream {
         let pieces = [IoSlice::new(first), IoSlice::new(second)];
         self.poll_send(cx, |fd| {
             let mut control = rustix::net::SendAncillaryBuffer::default();
-            rustix::net::sendmsg(fd, &pieces, &mut control, SendFlags::NOSIGNAL)
+            Ok(rustix::net::sendmsg(fd, &pieces, &mut control, SendFlags::NOSIGNAL)?)
         })
+    }
+
+    /// Move up to `max` bytes into `pipe`, which is empty; 0 is the end of the stream.
+    pub fn poll_splice_into(
+        &self,
+        cx: &mut Context<'_>,
+        pipe: &mut Pipe,
+        max: usize,
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            let mut guard = ready!(self.fd.poll_read_ready(cx))?;
+            match pipe.fill(guard.get_inner(), max) {
+                // Less than was asked for says nothing: the pipe may have been full.
+                Ok(count) => return Poll::Ready(Ok(count)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    /// Move out of `pipe`, which is not empty, what fits now; waits when nothing fits.
+    pub fn poll_splice_from(
+        &self,
+        cx: &mut Context<'_>,
+        pipe: &mut Pipe,
+    ) -> Poll<io::Result<usize>> {
+        self.poll_send(cx, |fd| pipe.drain(fd))
     }
 
     fn poll_send(
         &self,
         cx: &mut Context<'_>,
-        send: impl Fn(&AsyncFd<OwnedFd>) -> rustix::io::Result<usize>,
+        mut send: impl FnMut(&AsyncFd<OwnedFd>) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
         // Nearly always there is room, and then there is nothing to wait for and nobody to wake.
-        let tried = self.fd.try_io(Interest::WRITABLE, |_| send(&self.fd).map_err(io::Error::from));
+        let tried = self.fd.try_io(Interest::WRITABLE, |_| send(&self.fd));
         if !tried.as_ref().is_err_and(is_passing) {
             return Poll::Ready(tried);
         }
         loop {
             let mut guard = ready!(self.fd.poll_write_ready(cx))?;
             match send(&self.fd) {
-                Ok(count) => return Poll::Ready(Ok(count)),
-                Err(Errno::AGAIN) => guard.clear_ready(),
-                Err(Errno::INTR) => {}
-                Err(error) => return Poll::Ready(Err(error.into())),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                outcome => return Poll::Ready(outcome),
             }
         }
     }

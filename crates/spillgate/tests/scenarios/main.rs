@@ -19,6 +19,7 @@ mod mutations;
 mod old_clients;
 mod proxy_protocol;
 mod regress;
+mod relay;
 mod responses;
 mod retries;
 mod shutdown;

@@ -187,6 +187,25 @@ impl BodyDecoder {
         Decoded { consumed, data, done: self.is_done() }
     }
 
+    /// Body bytes that are still to come with nothing between them, where their number is known.
+    pub fn left(&self) -> Option<u64> {
+        match self.state {
+            State::Length(left) => Some(left),
+            _ => None,
+        }
+    }
+
+    /// `count` of [`BodyDecoder::left`] went another way and are not in the input.
+    ///
+    /// Panics when fewer were left.
+    pub fn pass(&mut self, count: u64) {
+        let left = self.left().unwrap_or(0).checked_sub(count);
+        self.state = match left.expect("no more passes than is left") {
+            0 => State::Done,
+            left => State::Length(left),
+        };
+    }
+
     /// Is the body complete?
     pub fn is_done(&self) -> bool {
         self.state == State::Done

@@ -94,17 +94,29 @@ class Program:
 
 
 def worker(core):
-    """nginx that answers `/` with 1 KB, `/64k` with a file, and takes what is sent to `/post`."""
+    """nginx that answers `/` with 1 KB, `/64k` and `/8m` with files, and takes what is sent to
+    `/post`."""
     program = Program(core, ["nginx", "-c"], "worker.conf", PAGE="x" * 1024)
-    with open(os.path.join(program.folder, "64k"), "wb") as file:
-        file.write(b"x" * 65536)
+    for name, size in ("64k", 64 << 10), ("8m", 8 << 20):
+        with open(os.path.join(program.folder, name), "wb") as file:
+            file.write(b"x" * size)
     return program
 
 
 def haproxy(core, worker_port, case, _slots):
     # Without the option it would send a body on as it comes; the others collect it first.
     option = "option http-buffer-request" if case.startswith("post") else "option http-keep-alive"
-    return Program(core, ["haproxy", "-db", "-f"], "haproxy.cfg", WORKER=worker_port, OPTION=option)
+    return haproxy_with(core, worker_port, option)
+
+
+def haproxy_splice(core, worker_port, _case, _slots):
+    """HAProxy that moves the bytes of answers through pipes, whose descriptors it wants, too."""
+    return haproxy_with(core, worker_port, "option splice-response", CONNECTIONS=4000)
+
+
+def haproxy_with(core, worker_port, option, **fill):
+    command = ["haproxy", "-db", "-f"]
+    return Program(core, command, "haproxy.cfg", WORKER=worker_port, OPTION=option, **fill)
 
 
 def nginx(core, worker_port, _case, _slots):
@@ -131,8 +143,9 @@ def spillgate_refusing(core, worker_port, case, slots):
     return program
 
 
-PEERS = {"haproxy": haproxy, "nginx": nginx, "spillgate": spillgate,
-         "spillgate-2-shards": spillgate_two_shards, "spillgate-refusing": spillgate_refusing}
+PEERS = {"haproxy": haproxy, "haproxy-splice": haproxy_splice, "nginx": nginx,
+         "spillgate": spillgate, "spillgate-2-shards": spillgate_two_shards,
+         "spillgate-refusing": spillgate_refusing}
 PEERS_USUAL = ["haproxy", "nginx", "spillgate"]
 
 

@@ -29,8 +29,9 @@ from peers import PEERS, PEERS_USUAL
 from measure import ROOT, commit, keep, machine
 
 RESULTS = os.path.join(ROOT, "bench/results/datapath.jsonl")
-CASES = {"get1k": "/", "get64k": "/64k", "post10k": "/post"}
+CASES = {"get1k": "/", "get64k": "/64k", "post10k": "/post", "get8m": "/8m"}
 CONNECTIONS = [1, 8, 64, 512]
+CONNECTIONS_OF = {"get8m": [32]}  # more of them hold more memory than small machines have
 SLOTS_PLENTY = 10_000
 REST_TIME = 0.5  # seconds until the last access records have been written
 # About what a browser sends, so that heads have a usual length.
@@ -155,7 +156,7 @@ def run_all(chosen, cores):
                 print(keep(chosen.out, row), flush=True)
             return 0
         for case in chosen.case:
-            for connections in chosen.connections:
+            for connections in chosen.connections or CONNECTIONS_OF.get(case, CONNECTIONS):
                 print(f"-- {case}, {connections} connections", file=sys.stderr, flush=True)
                 rounds = rounds_of(chosen, load, cores, worker.port, case, connections)
                 for row in rows_of(rounds, chosen.base):
@@ -209,7 +210,8 @@ def count(text):
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--case", nargs="+", choices=CASES, default=list(CASES))
-    parser.add_argument("--connections", type=count, nargs="+", default=CONNECTIONS)
+    parser.add_argument("--connections", type=count, nargs="+",
+                        help=f"default: {CONNECTIONS}; {CONNECTIONS_OF}")
     parser.add_argument("--rounds", type=count, default=5, help="default: %(default)s")
     parser.add_argument("--seconds", type=count, default=3,
                         help="length of a round; default: %(default)s")

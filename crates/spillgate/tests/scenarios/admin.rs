@@ -209,7 +209,7 @@ fn commands_tell_and_refuse() {
     let (_worker, spillgate, _clients) = busy();
     let status = spillgate.ctl(&["status"]);
     assert!(status.status.success(), "{}", stderr(&status));
-    for words in ["pool app: 1 of 1 slots taken, 1 waiting", "POST /running?a=b (dispatch "] {
+    for words in ["pool app: 1 of 1 slot taken, 1 waiting", "POST /running?a=b (dispatch "] {
         assert!(stdout(&status).contains(words), "{}", stdout(&status));
     }
     let json = spillgate.ctl(&["status", "--json"]);

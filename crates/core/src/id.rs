@@ -23,6 +23,15 @@ pub struct User(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tenant(pub u64);
 
+/// What exchanges have in common that should go to the same worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(pub u64);
+
+impl Key {
+    /// Any worker will do.
+    pub const NONE: Key = Key(0);
+}
+
 /// A kind of exchange: those that take a worker about as long. Zero: not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind(pub u64);

@@ -15,11 +15,9 @@ impl Rng {
 
     /// The next number, over the whole range.
     pub fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        let next = mix(self.0);
+        self.0 = self.0.wrapping_add(STEP);
+        next
     }
 
     /// A number from 0 to `bound - 1`; 0 when `bound` is 0. Lemire's multiply-shift, no rejection:
@@ -32,6 +30,17 @@ impl Rng {
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
+}
+
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A number in which each bit hangs on all bits of `number`: the first of the generator with that
+/// seed.
+pub const fn mix(number: u64) -> u64 {
+    let mut z = number.wrapping_add(STEP);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 #[cfg(test)]

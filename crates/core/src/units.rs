@@ -104,6 +104,32 @@ impl Slots {
     }
 }
 
+/// How much a worker gets beside the others. From 1 to 256, HAProxy's range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Weight(u32);
+
+impl Weight {
+    /// As much as everybody else.
+    pub const ONE: Weight = Weight(1);
+    /// The greatest.
+    pub const MAX: Weight = Weight(256);
+
+    /// A weight of `count`; none where it is out of range.
+    pub const fn new(count: u32) -> Option<Weight> {
+        if count == 0 || count > Weight::MAX.0 { None } else { Some(Weight(count)) }
+    }
+
+    /// The number.
+    pub const fn count(self) -> u32 {
+        self.0
+    }
+
+    /// `absolute` in percent of this weight, rounded up, so that what is not nothing stays so.
+    pub const fn percent_of(self, absolute: u32) -> u32 {
+        absolute.saturating_mul(100).div_ceil(self.0)
+    }
+}
+
 /// A share between 0 and 1, in parts per million so that comparisons are exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ratio(u32);

@@ -13,6 +13,7 @@ use spillgate_core::gate::Input;
 use spillgate_core::id::WorkerId;
 use spillgate_core::pool::{Admin, Health, Report};
 use spillgate_core::time::Instant;
+use spillgate_core::units;
 use spillgate_runtime::clock;
 use spillgate_runtime::drive::{self, ControlHandle};
 use spillgate_runtime::events;
@@ -100,7 +101,10 @@ fn hear(pool: &Pool, worker: WorkerId, answer: &[u8], asked: &mut Asked) -> Agen
     let Ok(Some(line)) = agent_line::parse(answer) else {
         return AgentOutcome::Incomplete;
     };
-    pool.tell_from_control(Input::Report { worker, report: report(&line) });
+    pool.tell_from_control(Input::Report {
+        worker,
+        report: report(&line, pool.settings.weight(worker)),
+    });
     asked.heard = Some(clock::now());
     if let Some(health) = line.health {
         asked.health = match line.description {
@@ -124,7 +128,7 @@ fn hear(pool: &Pool, worker: WorkerId, answer: &[u8], asked: &mut Asked) -> Agen
 }
 
 /// What a line mentions, as the gate takes it.
-pub(crate) fn report(line: &AgentLine<'_>) -> Report {
+pub(crate) fn report(line: &AgentLine<'_>, configured: units::Weight) -> Report {
     Report {
         admin: line.admin.map(|admin| match admin {
             agent_line::Admin::Ready => Admin::Ready,
@@ -133,8 +137,7 @@ pub(crate) fn report(line: &AgentLine<'_>) -> Report {
         }),
         percent: line.weight.map(|weight| match weight {
             Weight::Percent(percent) => percent,
-            // Every worker is configured with a weight of one.
-            Weight::Absolute(weight) => weight * 100,
+            Weight::Absolute(weight) => configured.percent_of(weight),
         }),
         slots: line.slots,
         health: line.health.map(|health| match health {
@@ -168,7 +171,8 @@ mod tests {
     #[test]
     fn every_word_is_told_to_the_gate() {
         let check = |line: &str, expected| {
-            assert_eq!(report(&agent_line::words(line.as_bytes())), expected, "{line}");
+            let line = agent_line::words(line.as_bytes());
+            assert_eq!(report(&line, units::Weight::ONE), expected, "{line:?}");
         };
         let full = Report {
             admin: Some(Admin::Ready),
@@ -179,6 +183,9 @@ mod tests {
         check("ready 75% maxconn:30 up", full);
         check("bogus", Report::default());
         check("weight:3", Report { percent: Some(300), ..Report::default() });
+        let of_four = units::Weight::new(4).expect("a weight");
+        let said = report(&agent_line::words(b"weight:3"), of_four);
+        assert_eq!(said, Report { percent: Some(75), ..Report::default() });
         for down in ["down", "fail", "failed", "stopped"] {
             check(down, Report { health: Some(Health::Down), ..Report::default() });
         }

@@ -8,14 +8,14 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use spillgate_core::gate::{Claim, Class};
-use spillgate_core::id::{Kind, Tenant, User};
+use spillgate_core::id::{Key, Kind, Tenant, User};
 use spillgate_core::time::Instant;
 use spillgate_runtime::clock;
 use spillgate_runtime::http::service::Client;
 use spillgate_wire::http1::{Name, RequestHead};
 
 use crate::forward;
-use crate::settings::{ClaimSettings, Settings};
+use crate::settings::{ClaimSettings, KeyBy, Settings};
 
 /// Most segments of a path that tell kinds apart.
 const SEGMENTS_MAX: usize = 4;
@@ -52,6 +52,15 @@ pub(crate) fn claim(settings: &Settings, of_pool: &ClaimSettings, asked: &Asked<
         user: User(address),
         tenant: Tenant(tenant),
         kind: kind(head.method_bytes(), head.path()),
+        key: of_pool.key.as_ref().map_or(Key::NONE, |key| {
+            let named = key.header.as_ref().and_then(|name| head.find(name.as_bytes()));
+            let number = match (named, key.by) {
+                (Some(value), _) => hash(value),
+                (None, KeyBy::Path) => hash(head.path()),
+                (None, KeyBy::Address) => address,
+            };
+            Key(number.max(1))
+        }),
         deadline: deadline(said(&of_pool.deadline_header), head, client, started),
     }
 }

@@ -10,6 +10,7 @@ use spillgate_core::gate::{Attempt, Connection, Fate, Fault, Input, Outcome, Tri
 use spillgate_core::id::WorkerId;
 use spillgate_core::pool::Report;
 use spillgate_core::time::{Duration, Instant};
+use spillgate_core::units::Weight;
 use spillgate_runtime::buffer::BufferError;
 use spillgate_runtime::clock;
 use spillgate_runtime::http::client::{BadResponse, WorkerConnection, WorkerFailure, WorkerHead};
@@ -199,7 +200,7 @@ pub(crate) async fn dispatch<'s>(
     };
     let reused = connection.is_reused();
     let settings = &shard.pools[pool].shared.settings;
-    let mut sending = Sending::new(outgoing, received);
+    let mut sending = Sending::new(held.worker(), outgoing, received);
     let answer = sending.exchange(shard, settings, &mut connection, responder).await;
     let answer =
         answer.and_then(|head| match is_better_elsewhere(shard, &held, &outgoing, &head) {
@@ -248,8 +249,8 @@ fn is_better_elsewhere(
 /// What a refusal says of the slots of its worker, which only it knows. That it is not to be asked
 /// for now is known already, and for how long is found out by probes: a worker that gets nothing
 /// could not take such a word back.
-fn refused(words: &[u8]) -> Report {
-    let said = agent::report(&agent_line::words(words));
+fn refused(words: &[u8], configured: Weight) -> Report {
+    let said = agent::report(&agent_line::words(words), configured);
     let percent = said.percent.filter(|percent| *percent > 0);
     Report { percent, slots: said.slots, ..Report::default() }
 }
@@ -290,6 +291,7 @@ async fn open(shard: &Shard, held: &Held<'_>, received: &mut Received) -> Result
 
 /// A request on its way out.
 struct Sending<'a, 'r> {
+    worker: WorkerId,
     outgoing: Outgoing<'r>,
     received: &'a mut Received,
     out: Lent<Vec<u8>>,
@@ -303,7 +305,11 @@ struct Sending<'a, 'r> {
 }
 
 impl<'a, 'r> Sending<'a, 'r> {
-    fn new(outgoing: Outgoing<'r>, received: &'a mut Received) -> Sending<'a, 'r> {
+    fn new(
+        worker: WorkerId,
+        outgoing: Outgoing<'r>,
+        received: &'a mut Received,
+    ) -> Sending<'a, 'r> {
         let trailers = outgoing.body.trailers();
         let mut tail = None;
         if trailers.clone().next().is_some() {
@@ -331,7 +337,8 @@ impl<'a, 'r> Sending<'a, 'r> {
         if let Received::Stored(buffer) = received {
             buffer.rewind();
         }
-        Sending { outgoing, received, out, flushed: 0, sent: 0, tail, reached: false, whole: false }
+        let (flushed, sent, reached, whole) = (0, 0, false, false);
+        Sending { worker, outgoing, received, out, flushed, sent, tail, reached, whole }
     }
 
     /// Send everything, then wait for the final head.
@@ -365,7 +372,10 @@ impl<'a, 'r> Sending<'a, 'r> {
                     // "Not me, not now": it is tried elsewhere. The value has the words of an
                     // agent, or any others.
                     return match answer.get(Name::SpillgateRefusal) {
-                        Some(words) => Err(Cause::Refusal(refused(words))),
+                        Some(words) => {
+                            let weight = settings.weight(self.worker);
+                            Err(Cause::Refusal(refused(words, weight)))
+                        }
                         None => Ok(head),
                     };
                 }

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use spillgate_core::gate::{self, Class};
-use spillgate_core::units::ByteSize;
+use spillgate_core::id::WorkerId;
+use spillgate_core::units::{ByteSize, Weight};
 use spillgate_runtime::http::settings::{Endpoint, ListenerSettings, TrustedFrom};
 
 /// Everything the serving side needs to know.
@@ -57,6 +58,8 @@ pub struct PoolSettings {
     pub name: String,
     /// Its workers.
     pub workers: Workers,
+    /// The weights of its workers, in their order; one for those beyond the end.
+    pub weights: Vec<Weight>,
     /// Its gate.
     pub gate: gate::Settings,
     /// What its exchanges say of themselves, and where.
@@ -121,6 +124,33 @@ pub struct ClaimSettings {
     pub tenant_by_address: bool,
     /// The field that says when an answer is of no use any more; none: only `grpc-timeout` does.
     pub deadline_header: Option<String>,
+    /// What the key is of an exchange, by which it finds its worker; none: it has none.
+    pub key: Option<KeySettings>,
+}
+
+/// What the key of an exchange is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeySettings {
+    /// A header field, where the request has it.
+    pub header: Option<String>,
+    /// Else.
+    pub by: KeyBy,
+}
+
+/// What the key of an exchange is where no header field says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyBy {
+    /// The path, without the query.
+    Path,
+    /// The client's address.
+    Address,
+}
+
+impl PoolSettings {
+    /// The weight of a worker.
+    pub fn weight(&self, worker: WorkerId) -> Weight {
+        self.weights.get(worker.0 as usize).copied().unwrap_or(Weight::ONE)
+    }
 }
 
 impl ClaimSettings {

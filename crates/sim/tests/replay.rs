@@ -12,6 +12,8 @@ const SHORT: &str = include_str!("../scenarios/short.toml");
 const LONG: &str = include_str!("../scenarios/long.toml");
 /// A pool whose workers come up late, or not at all in time, and one that keeps on failing.
 const LATE: &str = include_str!("../scenarios/late.toml");
+/// Keys, and workers that climb.
+const SPREAD: &str = include_str!("../scenarios/spread.toml");
 const RECORDED: &str = include_str!("golden/short.trace");
 
 fn trace(scenario: &str, seed: u64) -> String {
@@ -107,7 +109,8 @@ const UNSEEN: [&str; 2] = ["stuck_time_max", "eject_error_share"];
 /// nothing in any of them needs a scenario in which it does.
 #[test]
 fn a_trace_of_other_settings_does_not_replay() {
-    let traces = [RECORDED.to_owned(), trace(LATE, 1), trace(AIRBNB, 1), trace(LONG, 1)];
+    let traces =
+        [RECORDED.to_owned(), trace(LATE, 1), trace(AIRBNB, 1), trace(SPREAD, 1), trace(LONG, 1)];
     let head = |trace: &str| -> Vec<(String, String)> {
         let lines = trace.lines().filter_map(|line| line.strip_prefix("set "));
         let pairs = lines.filter_map(|line| line.split_once(' '));
@@ -139,20 +142,20 @@ fn a_broken_trace_is_an_error_with_its_line() {
         let error = replay(text).expect_err(text).to_string();
         assert_eq!(error, expected, "{text}");
     };
-    check("", "line 1: expected 'spillgate gate trace 3'");
+    check("", "line 1: expected 'spillgate gate trace 4'");
     check(
-        "spillgate gate trace 3",
+        "spillgate gate trace 4",
         "line 1: expected 'set', 'begin', 'in', 'at' or 'out' in order",
     );
-    check("spillgate gate trace 3\nbegin 0\n", "line 2: expected the setting 'slots' in its range");
-    check("spillgate gate trace 3\nset slots x\nbegin 0\n", "line 2: expected the field 'value'");
+    check("spillgate gate trace 4\nbegin 0\n", "line 2: expected the setting 'slots' in its range");
+    check("spillgate gate trace 4\nset slots x\nbegin 0\n", "line 2: expected the field 'value'");
     let head: Vec<_> = RECORDED.lines().take_while(|line| !line.starts_with("in")).collect();
     let (head, line) = (head.join("\n"), head.len() + 1);
     let after = |text: &str, expected: &str| {
         check(&format!("{head}\n{text}\n"), &format!("line {line}: {expected}"));
     };
     after("in 1 leap", "expected the field 'verb'");
-    after("in 1 arrive 1 0 0 0 1 0 0 0 - second", "expected the field 'attempt'");
+    after("in 1 arrive 1 0 0 0 1 0 0 0 0 - second", "expected the field 'attempt'");
     after("in 1 return 77 success - kept", "permit 77 is not out");
     after("in 1 drain now", "expected the end of the line");
     after("at 1 noon", "expected the field 'timeout'");

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use anyhow::Context;
-use spillgate_core::gate::Change;
+use spillgate_core::gate::{Change, Input};
 use spillgate_core::id::WorkerId;
 use spillgate_core::pool::{OutReason, State};
+use spillgate_core::units::Weight;
 use spillgate_proxy::pool::Pool;
 use spillgate_proxy::probe::Listeners;
 use spillgate_proxy::settings::{CommandSettings, Workers};
@@ -86,6 +87,10 @@ fn join_endpoints(pool: &Pool) {
     for (id, endpoint) in (0..).map(WorkerId).zip(endpoints) {
         pool.set_endpoint(id, endpoint.clone());
         pool.change(id, Change::Join);
+        let weight = pool.settings.weight(id);
+        if weight != Weight::ONE {
+            pool.tell_from_control(Input::Weight { worker: id, weight });
+        }
     }
 }
 

@@ -7,14 +7,14 @@
 //! Absent: what becomes of those who wait (`line.rs`).
 
 use crate::id::{Kind, ShardId, Tenant, Ticket};
-use crate::pool::{Choice, Way};
+use crate::pool::{Choice, Seeker, Way};
 use crate::time::{Duration, Instant};
 
 use super::answer::Due;
 use super::permits::Held;
 use super::queue::{Place, Waiter};
 use super::{Arrival, Attempt, Claim, Class, Cohort, Connection, Gate, Grant, Output, Priority};
-use super::{Reason, Shed, Tried};
+use super::{Reason, Shed};
 
 /// An exchange that gets a permit.
 pub(super) struct Recipient {
@@ -62,9 +62,10 @@ impl Gate {
         if late && !self.is_trial_due(arrival) {
             return self.shed(arrival.ticket, arrival.shard, Reason::DeadlineUnmeetable);
         }
-        let tried = arrival.attempt.tried();
+        let (shard, key) = (arrival.shard, arrival.claim.key);
+        let seeker = Seeker { shard, key, tried: arrival.attempt.tried() };
         if !self.is_kept_from(self.lane_of(arrival.claim.class))
-            && let Some(choice) = self.choose(arrival.shard, &tried)
+            && let Some(choice) = self.choose(&seeker)
         {
             return self.admit(arrival, choice, late);
         }
@@ -103,6 +104,7 @@ impl Gate {
         };
         self.pool.refresh(index);
         self.pool.pass_turn(index);
+        self.pool.charge(index, self.now);
         let permit = self.permits.grant(held);
         let wait = self.now.since(to.queued);
         self.waits.push(wait, self.now);
@@ -112,8 +114,8 @@ impl Gate {
         self.outputs.push_back(Output::Grant(Grant { ticket, shard, permit, connection, wait }));
     }
 
-    pub(super) fn choose(&self, shard: ShardId, tried: &Tried) -> Option<Choice> {
-        if self.pool.has_free() { self.pool.choose(shard, tried) } else { None }
+    pub(super) fn choose(&self, seeker: &Seeker) -> Option<Choice> {
+        if self.pool.has_free() { self.pool.choose(seeker, self.now) } else { None }
     }
 
     /// The class in whose lane an exchange of `class` waits.
@@ -190,6 +192,7 @@ impl Gate {
             tenant: claim.tenant,
             kind: claim.kind,
             flow: self.flow_of(claim.kind),
+            key: claim.key,
             since,
             waits_from: if sent { self.now } else { since },
             due,

@@ -9,7 +9,7 @@
 //!
 //! Absent: how a class is found in a request (the proxy's `claim.rs`), and what it is used for.
 
-use crate::id::{Kind, Tenant, User};
+use crate::id::{Key, Kind, Tenant, User};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 
@@ -113,6 +113,8 @@ pub struct Claim {
     pub tenant: Tenant,
     /// With which others it is alike in the work that it takes.
     pub kind: Kind,
+    /// With which others it should go to the same worker, where `balance` goes by that.
+    pub key: Key,
     /// The moment from which its answer is of no use to the client, if the client said so.
     pub deadline: Option<Instant>,
 }

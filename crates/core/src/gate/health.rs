@@ -11,7 +11,7 @@ use crate::pool::{OutReason, Report, Said, State, is_outlier, may_eject};
 use crate::time::Duration;
 
 use super::permits::Held;
-use super::{Fate, Fault, Gate, Outcome, Output, Returned};
+use super::{Balance, Fate, Fault, Gate, Outcome, Output, Returned};
 
 impl Gate {
     pub(super) fn returned(&mut self, returned: Returned) {
@@ -24,6 +24,9 @@ impl Gate {
         let time = well.then(|| self.now.since(held.granted));
         if let Some(time) = time {
             self.learn_time(held.kind, time);
+        }
+        if self.settings.balance == Balance::LeastLoaded {
+            self.learn_pace(&held, time, outcome == Outcome::Ignore && fault.is_none());
         }
         if held.trial {
             self.answers.end_trial(held.kind, time, self.now);
@@ -51,6 +54,24 @@ impl Gate {
         self.answers.served(kind, time, self.now);
         if !known && self.answers.is_enough_known() {
             self.hold_to_deadlines();
+        }
+    }
+
+    /// What an exchange says of its worker's pace. A kind that takes twice as long as the others
+    /// says the half, so that who got it by chance does not look slow.
+    fn learn_pace(&mut self, held: &Held, time: Option<Duration>, says_nothing: bool) {
+        let now = self.now;
+        let usual = self.answers.mean().unwrap_or_default();
+        let time = time.map(|time| match self.answers.mean_of(held.kind, now) {
+            of_kind if of_kind.is_zero() || usual.is_zero() => time,
+            of_kind => time.mul_f64(usual.as_secs_f64() / of_kind.as_secs_f64()),
+        });
+        let Some(index) = self.pool.find(held.worker) else { return };
+        let worker = self.pool.worker_mut(index);
+        match time {
+            _ if held.incarnation != worker.incarnation || says_nothing => {}
+            Some(time) => worker.pace.took(time, now),
+            None => worker.pace.failed(usual, now),
         }
     }
 
@@ -129,6 +150,7 @@ impl Gate {
         if before == state {
             return;
         }
+        worker.climbs |= before == State::Up;
         worker.state_since = self.now;
         self.outputs.push_back(Output::State { worker: worker.id, state });
         self.pool.refresh(index);
@@ -137,6 +159,7 @@ impl Gate {
             self.schedule(index);
         }
         if state == State::Up {
+            self.start_climb(index);
             self.served_since = self.served_since.filter(|_| !held).or(Some(self.now));
         } else {
             self.unreserve_all(index);

@@ -15,7 +15,7 @@ use crate::time::{Duration, Instant};
 
 use super::admit::Recipient;
 use super::queue::{Place, Waiter};
-use super::{Class, Gate, Reason, Settings, Tried};
+use super::{Class, Gate, Reason, Settings};
 
 /// What a turn of a tenant is worth while no service time is known.
 const QUANTUM_UNKNOWN: Duration = Duration::from_millis(10);
@@ -93,17 +93,18 @@ impl Gate {
         let quantum = self.answers.mean().unwrap_or(QUANTUM_UNKNOWN);
         let youngest_first = self.load.is_youngest_first(class);
         let first_time = self.find_first_time(class, youngest_first, quantum);
-        let returned = self.queue.lane(class).returned().find_map(|place| {
-            let Waiter { shard, tried, .. } = self.queue.get(place);
-            Some((place, self.choose(*shard, tried)?))
-        });
+        let returned = self
+            .queue
+            .lane(class)
+            .returned()
+            .find_map(|place| Some((place, self.choose(&self.queue.get(place).seeker())?)));
         let since = |place: Place| self.queue.get(place).since;
         match (returned, first_time) {
             (Some((place, choice)), other) if other.is_none_or(|o| since(place) <= since(o)) => {
                 Some((place, choice))
             }
             (_, Some(place)) => {
-                let choice = self.choose(self.queue.get(place).shard, &Tried::default())?;
+                let choice = self.choose(&self.queue.get(place).seeker())?;
                 Some((place, choice))
             }
             (_, None) => None,

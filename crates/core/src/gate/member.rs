@@ -5,8 +5,9 @@
 //! effect.
 
 use crate::id::WorkerId;
-use crate::pool::{Ejection, Load, State};
+use crate::pool::{Ejection, Load, Pace, State};
 use crate::time::Instant;
+use crate::units::Weight;
 
 use super::{Change, Gate, Output};
 
@@ -24,6 +25,14 @@ impl Gate {
         }
     }
 
+    /// How much a worker gets beside the others.
+    pub(super) fn weigh_worker(&mut self, worker: WorkerId, weight: Weight) {
+        if let Some(index) = self.pool.find(worker) {
+            self.pool.worker_mut(index).share = weight;
+            self.pool.redraw();
+        }
+    }
+
     fn join(&mut self, worker: WorkerId, known: Option<usize>, supervised: bool) {
         let index = match known {
             Some(index) if !self.pool.worker(index).leaving => return,
@@ -32,12 +41,14 @@ impl Gate {
                 let worker = self.pool.worker_mut(index);
                 worker.leaving = false;
                 worker.agent = None;
+                worker.share = Weight::ONE;
                 worker.supervised = supervised;
                 self.enter(index, State::Starting);
                 index
             }
             None => {
                 let index = self.pool.insert(worker, supervised, self.now);
+                self.pool.worker_mut(index).climbs = self.served_since.is_some();
                 self.outputs.push_back(Output::State { worker, state: State::Starting });
                 index
             }
@@ -87,6 +98,8 @@ impl Gate {
         worker.in_flight = 0;
         worker.ejection = Ejection::new(now);
         worker.load = Load::default();
+        worker.pace = Pace::default();
+        worker.climbs = true;
         worker.probing.outdate();
         worker.probing.clear_fails();
         worker.probing.not_before = Instant::ZERO;

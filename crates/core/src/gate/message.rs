@@ -6,6 +6,7 @@
 use crate::id::{ShardId, Ticket, WorkerId};
 use crate::pool::Report;
 use crate::time::{Duration, Instant};
+use crate::units::Weight;
 
 use super::class::Claim;
 use super::permit::Permit;
@@ -40,6 +41,14 @@ pub enum Input {
         worker: WorkerId,
         /// What happened to it.
         change: Change,
+    },
+    /// How much a worker gets beside the others, where `balance` goes by that. One before it is
+    /// said, and after the worker has left.
+    Weight {
+        /// The worker.
+        worker: WorkerId,
+        /// Its weight.
+        weight: Weight,
     },
     /// A worker, or an agent beside it, says what it can take. What was said of a worker that is no
     /// member is forgotten.

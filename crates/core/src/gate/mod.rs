@@ -21,6 +21,7 @@ mod admit;
 mod answer;
 mod check;
 mod class;
+mod climb;
 mod connect;
 mod health;
 mod kind;
@@ -44,7 +45,7 @@ mod view;
 pub use class::{Claim, Class, Cohort, Priority};
 pub use message::*;
 pub use permit::Permit;
-pub use settings::{Order, Settings, Shedding};
+pub use settings::{Balance, Order, Settings, Shedding};
 pub use view::{Quantiles, View, WorkerView};
 
 use std::collections::VecDeque;
@@ -82,6 +83,8 @@ pub struct Gate {
     waits: Window,
     retry_budget: RetryBudget,
     load: Load,
+    /// When a worker that climbs its ramp gets more.
+    climb_at: Instant,
     /// When the next probe is due.
     probe_at: Instant,
     /// Since when waiting is waiting for a slot, and not for the pool to start or to change over;
@@ -108,13 +111,14 @@ impl Gate {
     pub fn new(settings: Settings, now: Instant) -> Self {
         Gate {
             now,
-            pool: Pool::new(settings.slots.count(), settings.connections_max.count()),
+            pool: Pool::new(&settings),
             queue: Queue::default(),
             permits: Permits::default(),
             answers: Answers::new(settings.answer_within, settings.answer_quantile),
             waits: Window::new(WAITS_MAX, WAIT_AGE_MAX, Ratio::from_percent(50)),
             retry_budget: RetryBudget::new(now),
             load: Load::new(settings.shedding, settings.order),
+            climb_at: Instant::FAR_FUTURE,
             probe_at: Instant::FAR_FUTURE,
             served_since: None,
             none_up_since: Some(now),
@@ -128,6 +132,7 @@ impl Gate {
     /// Something happened. What is to be done about it is in [`Gate::poll_output`] right after.
     pub fn handle(&mut self, input: Input, now: Instant) {
         self.advance(now);
+        self.climb_due();
         match input {
             Input::Arrive(arrival) => self.arrive(&arrival),
             Input::Abandon(ticket) => self.abandon(ticket),
@@ -136,6 +141,7 @@ impl Gate {
             Input::Probed(probed) => self.probed(probed),
             Input::Late(late) => self.late(late),
             Input::Member { worker, change } => self.member(worker, change),
+            Input::Weight { worker, weight } => self.weigh_worker(worker, weight),
             Input::Report { worker, report } => self.report(worker, &report),
             Input::Load { worker, utilization } => self.load(worker, utilization),
             Input::Drain => self.drain(),
@@ -150,13 +156,14 @@ impl Gate {
     /// When [`Gate::handle_timeout`] has to be called even if nothing happens; none: never. May lie
     /// in the past, then at once. Changes with every input.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let at = self.probe_at.min(self.next_expiry());
+        let at = self.probe_at.min(self.climb_at).min(self.next_expiry());
         (at < Instant::FAR_FUTURE).then_some(at)
     }
 
     /// The moment that [`Gate::poll_timeout`] named has come. Harmless at any other.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
+        self.climb_due();
         self.dispatch();
         self.ask_due();
     }

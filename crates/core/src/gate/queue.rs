@@ -11,7 +11,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::id::{Kind, ShardId, Tenant, Ticket, WorkerId};
+use crate::id::{Key, Kind, ShardId, Tenant, Ticket, WorkerId};
+use crate::pool::Seeker;
 use crate::time::{Duration, Instant};
 
 use super::answer::Due;
@@ -28,6 +29,7 @@ pub(super) struct Waiter {
     pub(super) kind: Kind,
     /// With whom it shares a turn where no tenant is named: its kind, where that is known.
     pub(super) flow: Tenant,
+    pub(super) key: Key,
     /// When it first asked.
     pub(super) since: Instant,
     /// From when its wait limit counts.
@@ -48,6 +50,13 @@ pub(super) struct Waiter {
     pub(super) bounded: bool,
     /// Tells equals apart; set by the queue.
     pub(super) number: u64,
+}
+
+impl Waiter {
+    /// What it looks for.
+    pub(super) fn seeker(&self) -> Seeker {
+        Seeker { shard: self.shard, key: self.key, tried: self.tried }
+    }
 }
 
 /// Where a waiting exchange is; valid until it leaves.
@@ -220,6 +229,7 @@ mod tests {
             tenant: Tenant(ticket % 3),
             kind: Kind(0),
             flow: Tenant::default(),
+            key: Key::NONE,
             since: Instant::from_millis(since),
             waits_from: Instant::from_millis(since + ticket % 3),
             due: Due { promised: Instant::FAR_FUTURE, deadline: Instant::FAR_FUTURE },

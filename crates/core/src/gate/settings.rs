@@ -38,6 +38,22 @@ pub enum Shedding {
     Off,
 }
 
+/// Which worker an exchange gets, of those with a free slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Balance {
+    /// One with a connection at hand, then the one with the fewest exchanges, in turn. The default
+    /// for one slot.
+    Turns,
+    /// The one that would be done first, by its exchanges and what they take.
+    LeastLoaded,
+    /// The first.
+    First,
+    /// In turn, by weight.
+    Weighted,
+    /// The same for the same key, within a bound.
+    Hash,
+}
+
 /// Settings of one pool's gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -55,6 +71,14 @@ pub struct Settings {
     pub answer_quantile: Ratio,
     /// In which order those who wait are served. Default adaptive.
     pub order: Order,
+    /// Which worker an exchange gets. Default by turns with one slot, else the least loaded.
+    pub balance: Balance,
+    /// By how much more than the mean [`Balance::Hash`] may load a worker. Default 25 %, the excess
+    /// that its authors measure with.
+    pub hash_excess_max: Ratio,
+    /// The time in which a worker that has come, or come back, gets its full share. None: at once,
+    /// the default.
+    pub ramp_time: Option<Duration>,
     /// How exchanges are turned away early. Default by ratio.
     pub shedding: Shedding,
     /// Takes the place of `queue_wait_max` until the first worker was ever ready. Default 60 s.

@@ -7,7 +7,7 @@ use crate::id::WorkerId;
 use crate::pool::{Said, Signs, State};
 use crate::stats::window::Window;
 use crate::time::{Duration, Instant};
-use crate::units::Ratio;
+use crate::units::{Ratio, Weight};
 
 use super::{Class, Gate};
 
@@ -80,6 +80,12 @@ pub struct WorkerView {
     pub said: Option<Said>,
     /// Exchanges that it may hold now.
     pub slots: u32,
+    /// Its weight in the file.
+    pub weight: Weight,
+    /// What its agent and its ramp leave of that, in percent.
+    pub weight_percent: u32,
+    /// What an exchange takes it, where `balance` goes by that and it is known.
+    pub pace: Option<Duration>,
     /// Exchanges in it now, stuck ones included.
     pub in_flight: u32,
     /// Slots held by exchanges that were given up while the worker may still be busy.
@@ -137,6 +143,9 @@ impl Gate {
             signs: worker.signs(),
             said: worker.agent,
             slots: self.pool.limit(index),
+            weight: worker.share,
+            weight_percent: worker.weight_percent(self.now),
+            pace: worker.pace.micros(self.now).map(Duration::from_micros),
             in_flight: worker.in_flight - worker.reserved.len() as u32,
             stuck: worker.stuck,
             open: worker.connections.open(),

@@ -1,19 +1,26 @@
-//! Which worker an exchange gets.
+//! Which worker an exchange gets, of those that are up and have a slot left.
 //!
-//! The order of preference: a worker with an idle connection on the asking shard, one with room for
-//! a new connection, one whose idle connection on another shard is handed over, one of which a
-//! connection has to come back or be closed first. Among equals
-//! the one with the fewest exchanges in it, then the next in turn. Only workers that are up and
-//! have a slot left are looked at, by way of a set of bits, so a thousand busy workers cost sixteen
-//! words.
+//! Only among them: whatever the rule, no slot stays free while somebody waits who may take it. An
+//! exchange that has tried workers is given to none of them while any other is up.
 //!
-//! Join-shortest-queue with turns, like HAProxy's `leastconn`; unlike there no worker has a queue
-//! of its own, and workers that an exchange has tried are left out while any other is up.
+//! - `Turns` prefers a worker with an idle connection on the asking shard, then one with room for a
+//!   new connection, then one whose idle connection on another shard is handed over, then one of
+//!   which a connection has to come back or be closed first; among equals the one with the fewest
+//!   exchanges in it, then the next in turn. HAProxy's `leastconn`.
+//! - `LeastLoaded` prefers the one that would be done first: its exchanges, times what each takes
+//!   ([`Pace`](super::pace::Pace)), by its weight.
+//! - `First` fills one worker after the other, so that the last can be switched off.
+//! - `Weighted` gives each its part in turn, evenly spread.
+//! - `Hash` gives the same key to the same worker ([`Ring`](super::ring::Ring)), within a bound on
+//!   its load.
+//!
+//! Unlike in the balancers these come from, no worker has a queue of its own.
 
 use crate::gate::Tried;
-use crate::id::ShardId;
+use crate::id::{Key, ShardId};
+use crate::time::Instant;
 
-use super::{Pool, State, Worker};
+use super::{Balance, Pool, State, Worker};
 
 /// How a connection to the chosen worker comes about. In order of preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,36 +42,50 @@ pub(crate) struct Choice {
     pub(crate) way: Way,
 }
 
+/// An exchange that looks for a worker.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seeker {
+    pub(crate) shard: ShardId,
+    /// What it belongs to, where that decides.
+    pub(crate) key: Key,
+    pub(crate) tried: Tried,
+}
+
+/// Free workers that are compared at most: a bound on what a decision costs. Plain choice.
+const COMPARED_MAX: usize = 16;
+
+/// What a turn of a worker costs, over its weight. Weights are at most 2²⁶.
+const STRIDE: u64 = 1 << 36;
+
 impl Pool {
-    /// The best worker for an exchange of `shard`; none when no free worker may take it.
-    pub(crate) fn choose(&self, shard: ShardId, tried: &Tried) -> Option<Choice> {
-        let avoid = self.is_avoiding(tried);
-        let mut best: Option<((Way, u32), Choice)> = None;
-        let mut from = self.turn;
-        for end in [self.workers.len(), self.turn] {
-            while let Some(index) = self.free.next(from, end) {
-                from = index + 1;
-                let worker = &self.workers[index];
-                if avoid && tried.contains(worker.id) {
-                    continue;
-                }
-                let way = self.way(worker, shard);
-                let rank = (way, worker.in_flight);
-                if best.is_none_or(|(least, _)| rank < least) {
-                    best = Some((rank, Choice { index, way }));
-                }
-                if rank == (Way::Idle, 0) {
-                    return best.map(|(_, choice)| choice);
-                }
-            }
-            from = 0;
+    /// The best worker for an exchange; none when no free worker may take it.
+    pub(crate) fn choose(&self, seeker: &Seeker, now: Instant) -> Option<Choice> {
+        let avoid = self.is_avoiding(&seeker.tried);
+        if self.rules.balance == Balance::Turns {
+            return self.in_turn(seeker, avoid);
         }
-        best.map(|(_, choice)| choice)
+        let index = match self.rules.balance {
+            Balance::LeastLoaded => self.least_loaded(seeker, avoid, now),
+            Balance::First => self.candidates(seeker, avoid, 0).next(),
+            Balance::Weighted => self.next_by_weight(seeker, avoid),
+            Balance::Hash if seeker.key != Key::NONE => self.by_key(seeker, avoid, now),
+            Balance::Hash | Balance::Turns => return self.in_turn(seeker, avoid),
+        }?;
+        Some(Choice { index, way: self.way(&self.workers[index], seeker.shard) })
     }
 
     /// The worker at `index` was chosen: the next search begins after it.
     pub(crate) fn pass_turn(&mut self, index: usize) {
         self.turn = index + 1;
+    }
+
+    /// The worker at `index` was given an exchange.
+    pub(crate) fn charge(&mut self, index: usize, now: Instant) {
+        if self.rules.balance == Balance::Weighted {
+            let worker = &mut self.workers[index];
+            self.passed = worker.passed.max(self.passed);
+            worker.passed = self.passed + STRIDE / worker.weight(now);
+        }
     }
 
     /// May an exchange that has tried these workers take the worker at `index`?
@@ -83,6 +104,108 @@ impl Pool {
         self.up as usize > tried_up.count()
     }
 
+    /// The free workers that it may take, from this place on and then from the beginning.
+    fn candidates(
+        &self,
+        seeker: &Seeker,
+        avoid: bool,
+        from: usize,
+    ) -> impl Iterator<Item = usize> + '_ {
+        let tried = seeker.tried;
+        let may = move |index: &usize| !avoid || !tried.contains(self.workers[*index].id);
+        self.free.range(from, self.workers.len()).chain(self.free.range(0, from)).filter(may)
+    }
+
+    fn in_turn(&self, seeker: &Seeker, avoid: bool) -> Option<Choice> {
+        let mut best: Option<((Way, u32), Choice)> = None;
+        let mut from = self.turn;
+        for end in [self.workers.len(), self.turn] {
+            while let Some(index) = self.free.next(from, end) {
+                from = index + 1;
+                let worker = &self.workers[index];
+                if avoid && seeker.tried.contains(worker.id) {
+                    continue;
+                }
+                let way = self.way(worker, seeker.shard);
+                let rank = (way, worker.in_flight);
+                if best.is_none_or(|(least, _)| rank < least) {
+                    best = Some((rank, Choice { index, way }));
+                }
+                if rank == (Way::Idle, 0) {
+                    return best.map(|(_, choice)| choice);
+                }
+            }
+            from = 0;
+        }
+        best.map(|(_, choice)| choice)
+    }
+
+    /// The next few are compared, beginning after the last that was chosen. Two that are drawn
+    /// (Mitzenmacher 1996) are enough for who knows loads only by hearsay; this gate knows each,
+    /// and with two among 40 workers half of the answers take half as long again.
+    fn least_loaded(&self, seeker: &Seeker, avoid: bool, now: Instant) -> Option<usize> {
+        let some = self.candidates(seeker, avoid, self.turn).take(COMPARED_MAX);
+        some.reduce(|one, other| self.lighter(one, other, seeker.shard, now))
+    }
+
+    /// Which of two would be done first with one more; `one` where both would.
+    fn lighter(&self, one: usize, other: usize, shard: ShardId, now: Instant) -> usize {
+        let [first, second] = [one, other].map(|index| &self.workers[index]);
+        let (first_cost, second_cost) =
+            (self.cost(first, shard, now), self.cost(second, shard, now));
+        let first_cost = first_cost * u128::from(second.weight(now));
+        let second_cost = second_cost * u128::from(first.weight(now));
+        let ranks = [(first_cost, self.way(first, shard)), (second_cost, self.way(second, shard))];
+        if ranks[0] <= ranks[1] { one } else { other }
+    }
+
+    /// What one more exchange would cost at a worker with a weight of one. Where a connection has
+    /// to come back first that is as an exchange more. Of a new worker nothing is known, so it gets
+    /// the next, but no second one before that is answered.
+    fn cost(&self, worker: &Worker, shard: ShardId, now: Instant) -> u128 {
+        let full = self.way(worker, shard) == Way::Full;
+        let many = u128::from(worker.in_flight) + u128::from(full);
+        match worker.pace.micros(now) {
+            Some(micros) => u128::from(micros) * (many + 1),
+            None => many << 40,
+        }
+    }
+
+    /// Stride scheduling (Waldspurger and Weihl 1995): each has passed so far, in steps that are
+    /// the shorter the greater its weight, and the hindmost is next. Who was away goes on from
+    /// where the others are.
+    fn next_by_weight(&self, seeker: &Seeker, avoid: bool) -> Option<usize> {
+        let passed = |index: &usize| self.workers[*index].passed.max(self.passed);
+        self.candidates(seeker, avoid, 0).min_by_key(passed)
+    }
+
+    /// The first along the circle that has less than its share, with the excess; else the first
+    /// that is free.
+    fn by_key(&self, seeker: &Seeker, avoid: bool, now: Instant) -> Option<usize> {
+        let mut free = self.candidates(seeker, avoid, 0);
+        let (first, others) = (free.next()?, free.next());
+        if others.is_none() {
+            return Some(first);
+        }
+        let up = self.workers.iter().filter(|worker| worker.state == State::Up);
+        let (load, weights) = up.fold((1, 0), |(load, weights), worker| {
+            (load + u128::from(worker.in_flight), weights + u128::from(worker.weight(now)))
+        });
+        let excess = u128::from(self.rules.hash_excess_max.as_ppm());
+        let is_below = |worker: &Worker| {
+            let share = load * u128::from(worker.weight(now)) * (1_000_000 + excess);
+            u128::from(worker.in_flight) * weights * 1_000_000 < share
+        };
+        let may = |index: &usize| {
+            let tried = avoid && seeker.tried.contains(self.workers[*index].id);
+            self.free.contains(*index) && !tried
+        };
+        let mut along = self.ring.from(seeker.key).filter(may);
+        let first = along.next()?;
+        let below = std::iter::once(first).chain(along).find(|at| is_below(&self.workers[*at]));
+        below.or(Some(first))
+    }
+
     fn way(&self, worker: &Worker, shard: ShardId) -> Way {
         if worker.connections.idle_on(shard) > 0 {
             Way::Idle
@@ -96,69 +219,24 @@ impl Pool {
     }
 }
 
-/// A set of places among the workers, as bits.
-#[derive(Debug, Default)]
-pub(super) struct FreeSet {
-    words: Vec<u64>,
-    len: u32,
-}
-
-impl FreeSet {
-    pub(super) fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    pub(super) fn contains(&self, index: usize) -> bool {
-        self.words[index / 64] >> (index % 64) & 1 == 1
-    }
-
-    pub(super) fn set(&mut self, index: usize, member: bool) {
-        if self.contains(index) == member {
-            return;
-        }
-        self.words[index / 64] ^= 1 << (index % 64);
-        self.len = if member { self.len + 1 } else { self.len - 1 };
-    }
-
-    /// Empty the set; make room for places below `count`.
-    pub(super) fn clear(&mut self, count: usize) {
-        self.words.clear();
-        self.words.resize(count.div_ceil(64), 0);
-        self.len = 0;
-    }
-
-    /// The first member at or after `from`, before `end`.
-    fn next(&self, from: usize, end: usize) -> Option<usize> {
-        if from >= end {
-            return None;
-        }
-        let mut word = from / 64;
-        let mut bits = self.words[word] & (u64::MAX << (from % 64));
-        while bits == 0 {
-            word += 1;
-            if word * 64 >= end {
-                return None;
-            }
-            bits = self.words[word];
-        }
-        let index = word * 64 + bits.trailing_zeros() as usize;
-        (index < end).then_some(index)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use crate::gate::tests::with_slots;
     use crate::id::WorkerId;
-    use crate::time::Instant;
 
     use super::*;
 
     const HERE: ShardId = ShardId(0);
     const THERE: ShardId = ShardId(1);
+    const NOW: Instant = Instant::ZERO;
+
+    fn anybody() -> Seeker {
+        Seeker { shard: HERE, key: Key::NONE, tried: Tried::default() }
+    }
 
     /// A pool of workers that are up, each with (exchanges, idle connections here, idle there).
     fn pool(slots: u32, workers: &[(u32, u32, u32)]) -> Pool {
-        let mut pool = Pool::new(slots, slots);
+        let mut pool = Pool::new(&with_slots(slots));
         for (id, (in_flight, here, there)) in workers.iter().enumerate() {
             let index = pool.insert(WorkerId(id as u32), false, Instant::ZERO);
             let worker = pool.worker_mut(index);
@@ -181,7 +259,7 @@ mod tests {
     #[test]
     fn preference_goes_by_connection_then_by_load_then_by_turn() {
         let check = |slots, workers: &[_], expected| {
-            let chosen = pool(slots, workers).choose(HERE, &Tried::default());
+            let chosen = pool(slots, workers).choose(&anybody(), NOW);
             assert_eq!(chosen.map(|choice| (choice.index, choice.way)), expected, "{workers:?}");
         };
         check(1, &[], None);
@@ -199,7 +277,7 @@ mod tests {
         let mut pool = pool(1, &[(0, 0, 0), (0, 0, 0), (0, 0, 0)]);
         let mut chosen = Vec::new();
         for _ in 0..5 {
-            let choice = pool.choose(HERE, &Tried::default()).expect("all are free");
+            let choice = pool.choose(&anybody(), NOW).expect("all are free");
             pool.pass_turn(choice.index);
             chosen.push(choice.index);
         }
@@ -211,10 +289,17 @@ mod tests {
         let mut tried = Tried::default();
         tried.insert(WorkerId(0));
         let mut pool = pool(1, &[(0, 0, 0), (1, 0, 0)]);
-        assert_eq!(pool.choose(HERE, &tried), None, "the other is busy: wait for it");
+        assert_eq!(
+            pool.choose(&Seeker { tried, ..anybody() }, NOW),
+            None,
+            "the other is busy: wait for it"
+        );
         pool.worker_mut(1).state = State::Down;
         pool.refresh(1);
-        assert_eq!(pool.choose(HERE, &tried).map(|choice| choice.index), Some(0));
+        assert_eq!(
+            pool.choose(&Seeker { tried, ..anybody() }, NOW).map(|choice| choice.index),
+            Some(0)
+        );
     }
 
     #[test]
@@ -224,7 +309,7 @@ mod tests {
             let mut pool = pool(1, &workers);
             for turn in [0, free as usize, free as usize + 1, 1000] {
                 pool.turn = turn;
-                let chosen = pool.choose(HERE, &Tried::default());
+                let chosen = pool.choose(&anybody(), NOW);
                 assert_eq!(chosen.map(|choice| choice.index), Some(free as usize));
             }
         }

@@ -20,25 +20,34 @@
 
 mod balance;
 mod connections;
+mod free;
 mod load;
 mod outlier;
+mod pace;
 mod probe;
+mod ramp;
 mod report;
+mod ring;
 mod signs;
 mod worker;
 
-pub(crate) use balance::{Choice, Way};
+pub(crate) use balance::{Choice, Seeker, Way};
 pub(crate) use load::Load;
 pub(crate) use outlier::{Ejection, is_outlier, may_eject};
+pub(crate) use pace::Pace;
 pub(crate) use probe::{is_asking_broken, verdict};
+pub(crate) use ramp::Ramp;
 pub use report::{Admin, Health, Report, Said};
 pub use signs::Signs;
 pub(crate) use worker::Worker;
 
+use crate::gate::{Balance, Settings};
 use crate::id::WorkerId;
 use crate::time::Instant;
+use crate::units::Ratio;
 
-use balance::FreeSet;
+use free::FreeSet;
+use ring::Ring;
 
 /// Whether a worker gets exchanges, and why not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -88,13 +97,35 @@ pub(crate) struct Pool {
     up: u32,
     /// Where the next search begins, so that equals take turns.
     turn: usize,
+    rules: Rules,
+    /// How far those have passed who take turns by weight.
+    passed: u64,
+    /// Whose each key is; empty where nobody asks.
+    ring: Ring,
+}
+
+/// How it is chosen among free workers.
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    balance: Balance,
+    hash_excess_max: Ratio,
 }
 
 impl Pool {
-    pub(crate) fn new(slots: u32, connections_max: u32) -> Self {
-        let slots = slots.min(connections_max);
-        let free = FreeSet::default();
-        Pool { workers: Vec::new(), slots, connections_max, free, up: 0, turn: 0 }
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let Settings { balance, hash_excess_max, .. } = *settings;
+        let connections_max = settings.connections_max.count();
+        Pool {
+            workers: Vec::new(),
+            slots: settings.slots.count().min(connections_max),
+            connections_max,
+            free: FreeSet::default(),
+            up: 0,
+            turn: 0,
+            rules: Rules { balance, hash_excess_max },
+            passed: 0,
+            ring: Ring::default(),
+        }
     }
 
     /// Slots of each worker.
@@ -181,6 +212,14 @@ impl Pool {
         }
     }
 
+    /// Members or their weights have changed.
+    pub(crate) fn redraw(&mut self) {
+        if self.rules.balance == Balance::Hash {
+            let workers = self.workers.iter().zip(0..);
+            self.ring = Ring::of(workers.map(|(worker, place)| (place, worker.id, worker.share)));
+        }
+    }
+
     fn recount(&mut self) {
         self.free.clear(self.workers.len());
         self.turn = self.turn.min(self.workers.len());
@@ -188,6 +227,7 @@ impl Pool {
             self.free.set(index, self.is_free(index));
         }
         self.up = self.workers.iter().filter(|worker| worker.counted_up).count() as u32;
+        self.redraw();
     }
 
     /// Full sweep over the derived numbers.

@@ -7,14 +7,20 @@ use std::collections::VecDeque;
 
 use crate::id::{Ticket, WorkerId};
 use crate::time::Instant;
+use crate::units::Weight;
 
 use super::State;
 use super::connections::Connections;
 use super::load::Load;
 use super::outlier::Ejection;
+use super::pace::Pace;
 use super::probe::Probing;
+use super::ramp::{self, Ramp};
 use super::report::Said;
 use super::signs::Signs;
+
+/// What an agent can make of a weight at most, in percent.
+const PERCENT_MAX: u32 = 256;
 
 /// State and counts of one worker.
 #[derive(Debug)]
@@ -29,6 +35,17 @@ pub(crate) struct Worker {
     /// What it reports of its load on its answers.
     pub(crate) load: Load,
     pub(crate) state_since: Instant,
+    /// Its weight in the file.
+    pub(crate) share: Weight,
+    /// What it takes for an exchange; measured where `balance` goes by that.
+    pub(crate) pace: Pace,
+    /// It has come, or come back, and has not its full share yet.
+    pub(crate) ramp: Option<Ramp>,
+    /// When it is up next it has to climb: it came when others served already, is a new process, or
+    /// was up before.
+    pub(crate) climbs: bool,
+    /// How far it has passed in turns by weight.
+    pub(super) passed: u64,
     /// Started by our supervisor: it says when the worker can serve.
     pub(crate) supervised: bool,
     /// No member any more; forgotten when nothing of it is out.
@@ -62,6 +79,11 @@ impl Worker {
             agent: None,
             load: Load::default(),
             state_since: now,
+            share: Weight::ONE,
+            pace: Pace::default(),
+            ramp: None,
+            climbs: false,
+            passed: 0,
             supervised,
             leaving: false,
             incarnation: 0,
@@ -87,7 +109,21 @@ impl Worker {
     /// Exchanges that it may hold now, of `slots`.
     pub(crate) fn limit(&self, slots: u32) -> u32 {
         let granted = self.agent.map_or(slots, |said| said.limit(slots));
-        self.load.limit(granted)
+        let limit = self.load.limit(granted);
+        self.ramp.map_or(limit, |ramp| limit.min(ramp.limit()))
+    }
+
+    /// How much it gets beside the others: its weight, what its agent leaves of it, and how far it
+    /// has climbed its ramp. At least 10, at most 2²⁶.
+    pub(crate) fn weight(&self, now: Instant) -> u64 {
+        let percent = self.agent.map_or(100, |said| said.percent.clamp(1, PERCENT_MAX));
+        let part = self.ramp.map_or(ramp::FULL, |ramp| ramp.part(now));
+        u64::from(self.share.count()) * u64::from(percent) * part
+    }
+
+    /// What its agent and its ramp leave of its weight, in percent.
+    pub(crate) fn weight_percent(&self, now: Instant) -> u32 {
+        (self.weight(now) / (u64::from(self.share.count()) * ramp::FULL)) as u32
     }
 
     /// Is nothing of it out, so that it can be forgotten?

@@ -363,6 +363,7 @@ mod tests {
     use spillgate_core::id::WorkerId;
     use spillgate_core::pool::Signs;
     use spillgate_core::time::Instant;
+    use spillgate_core::units::Weight;
     use spillgate_runtime::metrics::{Kind, Unit};
 
     use super::super::Sizes;
@@ -379,6 +380,9 @@ mod tests {
             signs: Signs { probe: up, passive: up, admin: up, agent: up },
             said: None,
             slots: 2,
+            weight: Weight::ONE,
+            weight_percent: 100,
+            pace: None,
             id: WorkerId(3),
             state: State::Up,
             state_since: Instant::ZERO,

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use spillgate_core::gate::{self, Change};
+use spillgate_core::gate::{self, Balance, Change};
 use spillgate_core::id::{ShardId, WorkerId};
 use spillgate_core::units::{ByteSize, Ratio, Slots};
 use spillgate_proxy::metrics::{ShardMetrics, Sizes};
@@ -31,6 +31,9 @@ pub(crate) fn settings(endpoint: &Endpoint) -> Settings {
         answer_quantile: Ratio::from_percent(90),
         order: gate::Order::Adaptive,
         shedding: gate::Shedding::Ratio,
+        balance: Balance::Turns,
+        hash_excess_max: Ratio::from_percent(25),
+        ramp_time: None,
         start_hold_max: second * 5,
         retry_max: 2,
         retry_budget: Ratio::from_percent(20),
@@ -49,6 +52,7 @@ pub(crate) fn settings(endpoint: &Endpoint) -> Settings {
         name: "app".into(),
         trace: None,
         workers: Workers::Endpoints(vec![endpoint.clone()]),
+        weights: Vec::new(),
         gate,
         claim: ClaimSettings::default(),
         connect_time_max: second * 5,

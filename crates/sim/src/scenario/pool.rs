@@ -67,6 +67,29 @@ impl From<Shedding> for gate::Shedding {
     }
 }
 
+/// Which worker an exchange gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Balance {
+    Turns,
+    LeastLoaded,
+    First,
+    Weighted,
+    Hash,
+}
+
+impl From<Balance> for gate::Balance {
+    fn from(balance: Balance) -> Self {
+        match balance {
+            Balance::Turns => gate::Balance::Turns,
+            Balance::LeastLoaded => gate::Balance::LeastLoaded,
+            Balance::First => gate::Balance::First,
+            Balance::Weighted => gate::Balance::Weighted,
+            Balance::Hash => gate::Balance::Hash,
+        }
+    }
+}
+
 /// A pool: its workers, and how its gate is set; what is left out has the product's default.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -81,6 +104,9 @@ pub(crate) struct PoolKeys {
     answer_quantile: Option<Count<1, 100>>,
     order: Option<Order>,
     shedding: Option<Shedding>,
+    balance: Option<Balance>,
+    hash_excess_max: Option<Count<1, 100>>,
+    ramp_time: Option<Time>,
     start_hold_max: Option<Time>,
     retry_max: Option<Count<0, 10>>,
     retry_budget: Option<Count<0, 100>>,
@@ -111,6 +137,9 @@ impl PoolKeys {
             answer_quantile: self.answer_quantile.or(base.answer_quantile),
             order: self.order.or(base.order),
             shedding: self.shedding.or(base.shedding),
+            balance: self.balance.or(base.balance),
+            hash_excess_max: self.hash_excess_max.or(base.hash_excess_max),
+            ramp_time: self.ramp_time.or(base.ramp_time),
             start_hold_max: self.start_hold_max.or(base.start_hold_max),
             retry_max: self.retry_max.or(base.retry_max),
             retry_budget: self.retry_budget.or(base.retry_budget),
@@ -158,6 +187,14 @@ impl PoolKeys {
             answer_quantile: percent(self.answer_quantile, 90),
             order: self.order.unwrap_or_default().into(),
             shedding: self.shedding.unwrap_or_default().into(),
+            balance: match self.balance {
+                Some(balance) => balance.into(),
+                None if slots > 1 => gate::Balance::LeastLoaded,
+                None if self.ramp_time.is_some() => gate::Balance::Weighted,
+                None => gate::Balance::Turns,
+            },
+            hash_excess_max: percent(self.hash_excess_max, 25),
+            ramp_time: self.ramp_time.map(|time| time.0),
             start_hold_max: or(self.start_hold_max, 60_000),
             retry_max: self.retry_max.map_or(2, |retries| retries.0 as u8),
             retry_budget: percent(self.retry_budget, 20),

@@ -3,7 +3,7 @@
 //! Must hold: each exchange is counted once at its beginning and once at its end.
 
 use spillgate_core::gate::{Attempt, Claim, Input, Reason, Tried};
-use spillgate_core::id::{Kind, ShardId, Tenant, Ticket, User};
+use spillgate_core::id::{Key, Kind, ShardId, Tenant, Ticket, User};
 use spillgate_core::time::{Duration, Instant};
 
 use crate::scenario::Admission;
@@ -98,7 +98,10 @@ impl World<'_> {
         // Zero is a kind that is not known.
         let kind = path.map_or(0, |path| (u64::from(group) << 16) + u64::from(path) + 1);
         let deadline = clients.deadline.map(|within| self.now + within.0);
-        (Claim { class: clients.class.0, user, tenant, kind: Kind(kind), deadline }, path)
+        // Where the balance goes by keys, each path has its own, or else each user.
+        let key = Key(if kind == 0 { user.0 } else { kind });
+        let (class, kind) = (clients.class.0, Kind(kind));
+        (Claim { class, user, tenant, kind, key, deadline }, path)
     }
 
     /// The books of the phase of the load that this moment is in; none: there are no phases.

@@ -174,6 +174,15 @@ pub(crate) struct WorkerStatus {
     pub(crate) in_flight: u32,
     /// How many it may hold now: what is configured, less what its agent takes away.
     pub(crate) slots: u32,
+    /// Its weight in the file.
+    #[serde(default)]
+    pub(crate) weight: u32,
+    /// What its agent and its ramp leave of that, in percent.
+    #[serde(default)]
+    pub(crate) weight_percent: u32,
+    /// What an exchange takes it, for `least_loaded`; none: not measured.
+    #[serde(default)]
+    pub(crate) pace_ms: Option<f64>,
     /// Slots held by exchanges that were given up while it may still be busy.
     pub(crate) stuck: u32,
     /// Connections open to it.

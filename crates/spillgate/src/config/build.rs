@@ -7,11 +7,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use spillgate_core::units::{ByteSize, Ratio, Slots};
+use spillgate_core::units::{ByteSize, Ratio, Slots, Weight};
 use spillgate_core::{gate, supervise};
 use spillgate_proxy::settings::{
-    AccessLog, AgentSettings, ClaimSettings, CommandSettings, Destination, PathMatch, PoolSettings,
-    ReplySettings, RouteSettings, Settings, SpillSettings, TraceSettings, WorkerListen, Workers,
+    AccessLog, AgentSettings, ClaimSettings, CommandSettings, Destination, KeyBy, KeySettings,
+    PathMatch, PoolSettings, ReplySettings, RouteSettings, Settings, SpillSettings, TraceSettings,
+    WorkerListen, Workers,
 };
 use spillgate_runtime::http::settings::{Endpoint, HalfClose, ListenerSettings, TrustedFrom};
 
@@ -128,6 +129,7 @@ fn pool(section: &Section, cores: u32) -> PoolSettings {
     PoolSettings {
         name: section.name.clone(),
         workers: workers(section, cores),
+        weights: weights(section),
         gate: gate(section),
         claim: claim(section),
         trace: trace(section),
@@ -144,6 +146,28 @@ fn pool(section: &Section, cores: u32) -> PoolSettings {
         agents: agents(section),
         probe_path: section.text("probe_path"),
         probe_time_max: section.duration("probe_time_max"),
+    }
+}
+
+fn weights(section: &Section) -> Vec<Weight> {
+    match section.value("endpoints") {
+        Some(Value::Endpoints(_, weights)) => weights,
+        _ => Vec::new(),
+    }
+}
+
+/// The default goes by weights wherever there are some: set, or growing.
+fn balance(section: &Section, slots: u32) -> gate::Balance {
+    let is_weighed = weights(section).iter().any(|weight| *weight != Weight::ONE);
+    match section.text("balance").as_deref() {
+        Some("turns") => gate::Balance::Turns,
+        Some("least_loaded") => gate::Balance::LeastLoaded,
+        Some("first") => gate::Balance::First,
+        Some("weighted") => gate::Balance::Weighted,
+        Some("hash") => gate::Balance::Hash,
+        _ if slots > 1 => gate::Balance::LeastLoaded,
+        _ if is_weighed || section.has("ramp_time") => gate::Balance::Weighted,
+        _ => gate::Balance::Turns,
     }
 }
 
@@ -176,6 +200,9 @@ fn gate(section: &Section) -> gate::Settings {
             Some("off") => gate::Shedding::Off,
             _ => gate::Shedding::Ratio,
         },
+        balance: balance(section, slots),
+        hash_excess_max: section.share("hash_excess_max"),
+        ramp_time: section.duration_or_off("ramp_time"),
         start_hold_max: section.duration("start_hold_max"),
         retry_max: section.number("retry_max"),
         retry_budget: section.share("retry_budget"),
@@ -195,8 +222,8 @@ fn gate(section: &Section) -> gate::Settings {
 fn agents(section: &Section) -> Option<AgentSettings> {
     let port = section.has("agent_port").then(|| section.number("agent_port"));
     let endpoints = match (section.value("agents"), section.value("endpoints"), port) {
-        (Some(Value::Endpoints(agents)), ..) => agents.into_iter().map(|at| at.value).collect(),
-        (_, Some(Value::Endpoints(workers)), Some(port)) => {
+        (Some(Value::Endpoints(agents, _)), ..) => agents.into_iter().map(|at| at.value).collect(),
+        (_, Some(Value::Endpoints(workers, _)), Some(port)) => {
             workers.into_iter().map(|at| beside(&at.value, port)).collect()
         }
         _ => return None,
@@ -227,11 +254,23 @@ fn claim(section: &Section) -> ClaimSettings {
         tenant_header: section.text("tenant_header"),
         tenant_by_address: section.flag("tenant_by_address"),
         deadline_header: section.text("deadline_header"),
+        key: key(section),
     }
 }
 
+fn key(section: &Section) -> Option<KeySettings> {
+    if section.text("balance").as_deref() != Some("hash") {
+        return None;
+    }
+    let by = match section.text("hash_by").as_deref() {
+        Some("address") => KeyBy::Address,
+        _ => KeyBy::Path,
+    };
+    Some(KeySettings { header: section.text("hash_header"), by })
+}
+
 fn workers(section: &Section, cores: u32) -> Workers {
-    if let Some(Value::Endpoints(endpoints)) = section.value("endpoints") {
+    if let Some(Value::Endpoints(endpoints, _)) = section.value("endpoints") {
         return Workers::Endpoints(endpoints.into_iter().map(|at| at.value).collect());
     }
     let Some(Value::Command(command)) = section.value("command") else {

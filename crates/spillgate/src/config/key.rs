@@ -165,7 +165,9 @@ pub(crate) enum Kind {
     ContentType,
     /// Any text.
     Text,
-    /// Where workers listen.
+    /// Where workers listen, each with its weight where it has one.
+    Workers,
+    /// Where something listens, one for each worker.
     Endpoints,
     /// Address ranges, and whether Unix sockets.
     TrustedFrom,
@@ -195,6 +197,7 @@ impl Kind {
             Kind::Count { .. } => "whole number",
             Kind::Flag => "flag",
             Kind::Choice(_) => "word",
+            Kind::Workers => "list of texts and tables",
             Kind::Endpoints | Kind::TrustedFrom | Kind::Folders | Kind::Command => "list of texts",
             Kind::Environment | Kind::Classes | Kind::Reply => "table",
             _ => "text",
@@ -227,6 +230,10 @@ impl std::fmt::Display for Kind {
             Kind::PoolName => f.write_str("the name of a pool of this file"),
             Kind::ContentType => f.write_str("a media type"),
             Kind::Text => f.write_str("a text"),
+            Kind::Workers => f.write_str(
+                "a list of \"host:port\", \"unix:/path\" and \
+                 { address = \"…\", weight = 1 to 256 }",
+            ),
             Kind::Endpoints => f.write_str("a list of \"host:port\" and \"unix:/path\""),
             Kind::TrustedFrom => {
                 f.write_str("a list of ranges such as \"10.0.0.0/8\" or \"::1/128\", and \"unix:\"")

@@ -3,7 +3,8 @@
 //! Every entry is looked at, so that all faults of a list are told at once.
 
 use spillgate_core::gate::Class;
-use spillgate_runtime::http::settings::TrustedFrom;
+use spillgate_core::units::Weight;
+use spillgate_runtime::http::settings::{Endpoint, TrustedFrom};
 use toml::de::DeValue;
 
 use super::key::Key;
@@ -22,7 +23,79 @@ pub(super) fn endpoints(
     problems: &mut Vec<Problem>,
 ) -> Option<Value> {
     let one = |text: &str| text::endpoint(text, Role::Worker);
-    filled(key, found, problems, one).map(Value::Endpoints)
+    let entries = filled(key, found, problems, one)?;
+    let weights = vec![Weight::ONE; entries.len()];
+    Some(Value::Endpoints(entries, weights))
+}
+
+/// Reads a list of endpoints, each a text, or a table with its weight.
+pub(super) fn workers(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) -> Option<Value> {
+    let array = found.get_ref().as_array();
+    let Some(array) = array.filter(|all| all.iter().any(|one| one.get_ref().is_table())) else {
+        return endpoints(key, found, problems);
+    };
+    if array.len() > ENTRIES_MAX {
+        let title = format!("`{}` has more than {ENTRIES_MAX} entries", key.name);
+        problems.push(problem(key, title, &found.span(), format!("{} entries", array.len())));
+        return None;
+    }
+    let read: Vec<_> = array.iter().map(|entry| worker(key, entry, problems)).collect();
+    let read: Option<Vec<_>> = read.into_iter().collect();
+    let (entries, weights) = read?.into_iter().unzip();
+    Some(Value::Endpoints(entries, weights))
+}
+
+fn worker(
+    key: &Key,
+    entry: &Found<'_>,
+    problems: &mut Vec<Problem>,
+) -> Option<(At<Endpoint>, Weight)> {
+    let before = problems.len();
+    let (mut address, mut weight) = (Some(entry), Weight::ONE);
+    if let Some(table) = entry.get_ref().as_table() {
+        address = None;
+        for (name, value) in table {
+            match name.get_ref().as_ref() {
+                "address" => address = Some(value),
+                "weight" => match weight_of(value) {
+                    Some(read) => weight = read,
+                    None => {
+                        let label = "a whole number from 1 to 256 is needed";
+                        let title = "not a weight".to_owned();
+                        problems.push(problem(key, title, &value.span(), label));
+                    }
+                },
+                other => {
+                    let title = format!("`{}` cannot hold `{}`", key.name, shown(other));
+                    let label = "an endpoint has an `address` and a `weight`";
+                    problems.push(problem(key, title, &name.span(), label));
+                }
+            }
+        }
+    }
+    let Some(address) = address else {
+        let title = "an endpoint has no address".to_owned();
+        let problem = problem(key, title, &entry.span(), "`address` is missing");
+        problems.push(problem.mend("write { address = \"127.0.0.1:9000\", weight = 2 }"));
+        return None;
+    };
+    let found = match text_of(key, address) {
+        Ok(text) => {
+            let read = text::endpoint(text, Role::Worker);
+            read.map_err(|fault| problems.push(faulty_entry(key, address, text, fault))).ok()
+        }
+        Err(_) => {
+            problems.push(wrong_type(key, address, "texts in quotes, or tables", ""));
+            None
+        }
+    };
+    let endpoint = found.filter(|_| problems.len() == before)?;
+    Some((At { value: endpoint, span: address.span() }, weight))
+}
+
+fn weight_of(found: &Found<'_>) -> Option<Weight> {
+    let DeValue::Integer(number) = found.get_ref() else { return None };
+    Weight::new(u32::from_str_radix(number.as_str(), number.radix()).ok()?)
 }
 
 pub(super) fn trusted_from(

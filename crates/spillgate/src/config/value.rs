@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use spillgate_core::gate::Class;
-use spillgate_core::units::{ByteSize, Ratio};
+use spillgate_core::units::{ByteSize, Ratio, Weight};
 use spillgate_runtime::http::settings::{Endpoint, TrustedFrom};
 use toml::Spanned;
 use toml::de::DeValue;
@@ -33,7 +33,8 @@ pub(super) enum Value {
     Text(String),
     Path(PathBuf),
     Endpoint(Endpoint),
-    Endpoints(Vec<At<Endpoint>>),
+    /// With their weights.
+    Endpoints(Vec<At<Endpoint>>, Vec<Weight>),
     TrustedFrom(TrustedFrom),
     Folders(Vec<At<PathBuf>>),
     Command(Vec<String>),
@@ -101,6 +102,7 @@ pub(super) type Found<'a> = Spanned<DeValue<'a>>;
 /// Checks `found` against the record of its key; what is wrong goes to `problems`.
 pub(super) fn read(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) -> Option<Value> {
     let result = match key.kind {
+        Kind::Workers => return many::workers(key, found, problems),
         Kind::Endpoints => return many::endpoints(key, found, problems),
         Kind::TrustedFrom => return many::trusted_from(key, found, problems),
         Kind::Folders => return many::folders(key, found, problems),

@@ -6,6 +6,7 @@
 mod accounting;
 mod admin;
 mod agents;
+mod balance;
 mod basic;
 mod buffering;
 mod classes;

@@ -1,6 +1,7 @@
 //! Scripts of inputs and times in, outputs out; invariants after each step.
 
 mod agents;
+mod balance;
 mod classes;
 mod connections;
 mod limits;
@@ -13,10 +14,10 @@ mod worlds;
 use crate::time::Duration;
 use crate::units::{Ratio, Slots};
 
-use super::{Order, Settings, Shedding};
+use super::{Balance, Order, Settings, Shedding};
 
 /// A pool whose workers have so many slots, and as many connections.
-fn with_slots(count: u32) -> Settings {
+pub(crate) fn with_slots(count: u32) -> Settings {
     let slots = Slots::new(count).expect("at least one");
     Settings { slots, connections_max: slots, ..settings() }
 }
@@ -46,6 +47,9 @@ pub(crate) fn settings() -> Settings {
         answer_quantile: Ratio::from_percent(90),
         order: Order::Adaptive,
         shedding: Shedding::Ratio,
+        balance: Balance::Turns,
+        hash_excess_max: Ratio::from_percent(25),
+        ramp_time: None,
         start_hold_max: Duration::from_secs(60),
         retry_max: 2,
         retry_budget: Ratio::from_percent(20),

@@ -5,10 +5,10 @@
 //! one.
 //!
 //! Verbs: `up`, `join`, `supervised`, `ready`, `down`, `drain`, `leave` with workers; `arrive T`
-//! with `s=SHARD`, `since=MS`, `received=MS`, `c=CLASS`,
-//! `user=N`, `tenant=N`, `kind=N`, `deadline=MS`, `unsent=W,W` or `sent=W,W` with `deaths=N`,
-//! `charged=N`; `ok`, `shut` (success, connection closed), `ignore`, `error`, `refused`, `reset`,
-//! `refusal`, `stuck`, `cut` with a ticket that has a permit; `abandon T`; `closed W S`; `well W`,
+//! with `s=SHARD`, `since=MS`, `received=MS`, `c=CLASS`, `user=N`, `tenant=N`, `kind=N`, `key=N`,
+//! `deadline=MS`, `unsent=W,W` or `sent=W,W` with `deaths=N`, `charged=N`; `weight W N`; `ok`,
+//! `shut` (success, connection closed), `ignore`, `error`, `refused`, `reset`, `refusal`, `stuck`,
+//! `cut` with a ticket that has a permit; `abandon T`; `closed W S`; `well W`,
 //! `badly W`, `nothing W` (what a probe heard); `slow W` (a probe heard nothing, and the worker may
 //! be at it still), then `late WELL|BADLY|NOTHING` with the oldest of those; `agent W` with what
 //! its agent mentions of `ready`, `drain`, `maint`, `up`, `down`, `percent=N` and `slots=N`; `load`
@@ -22,9 +22,10 @@ use crate::gate::{
     Arrival, Attempt, Change, Claim, Class, Connection, Fate, Fault, Gate, Heard, Input, Late,
     Outcome, Output, Permit, Probed, Returned, Settings, Tried,
 };
-use crate::id::{Kind, ShardId, Tenant, Ticket, User, WorkerId};
+use crate::id::{Key, Kind, ShardId, Tenant, Ticket, User, WorkerId};
 use crate::pool::Report;
 use crate::time::Instant;
+use crate::units::Weight;
 
 /// Run `script` against a gate with these settings.
 #[track_caller]
@@ -110,6 +111,10 @@ impl Runner {
                 Input::Late(Late { permit, heard: heard(arguments[0]) })
             }
             "agent" => Input::Report { worker: worker(arguments[0]), report: report(arguments) },
+            "weight" => {
+                let weight = Weight::new(number(arguments[1]) as u32).expect("a weight");
+                Input::Weight { worker: worker(arguments[0]), weight }
+            }
             "load" => {
                 let utilization = number(arguments[1]) as u32 * 10_000;
                 Input::Load { worker: worker(arguments[0]), utilization }
@@ -258,6 +263,7 @@ fn arrival(arguments: &[&str]) -> Arrival {
         user: User(count("user")),
         tenant: Tenant(count("tenant")),
         kind: Kind(count("kind")),
+        key: Key(count("key")),
         deadline: far("deadline"),
     };
     Arrival {

@@ -14,11 +14,11 @@ use crate::gate::{
     Arrival, Attempt, Change, Claim, Class, Connection, Fate, Fault, Gate, Heard, Input, Late,
     Order, Outcome, Output, Permit, Probed, Returned, Settings, Tried,
 };
-use crate::id::{Kind, ShardId, Tenant, Ticket, User, WorkerId};
+use crate::id::{Key, Kind, ShardId, Tenant, Ticket, User, WorkerId};
 use crate::pool::{Admin, Health, Report, State};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
-use crate::units::Slots;
+use crate::units::{Slots, Weight};
 
 use super::settings;
 
@@ -81,6 +81,8 @@ impl World {
             queue_wait_max: millis(400, &mut rng),
             answer_within: (rng.below(2) == 0).then(|| millis(300, &mut rng)),
             order: words::ORDERS[rng.below(4) as usize],
+            balance: words::BALANCES[rng.below(5) as usize],
+            ramp_time: (rng.below(2) == 0).then(|| millis(200, &mut rng)),
             shedding: words::SHEDDINGS[rng.below(3) as usize],
             eject_after: rng.below(4) as u32,
             eject_time: millis(200, &mut rng),
@@ -158,9 +160,9 @@ impl World {
         let mut number = |bound: u64| self.rng.below(bound);
         let class = Class::ALL[number(4) as usize];
         let (user, tenant) = (User(number(50)), Tenant(number(3)));
-        let (kind, deadline) = (Kind(number(3)), number(4));
+        let (kind, key, deadline) = (Kind(number(3)), Key(number(4)), number(4));
         let deadline = (deadline == 0).then(|| self.now + Duration::from_millis(number(300)));
-        Claim { class, user, tenant, kind, deadline }
+        Claim { class, user, tenant, kind, key, deadline }
     }
 
     fn ask(&mut self, arrival: Arrival) {
@@ -313,6 +315,10 @@ impl World {
     fn report(&mut self) {
         let rng = &mut self.rng;
         let worker = WorkerId(rng.below(WORKERS) as u32);
+        if rng.below(4) == 0 {
+            let weight = Weight::new(rng.below(4) as u32 + 1).expect("at least one");
+            return self.handle(Input::Weight { worker, weight });
+        }
         if rng.below(3) == 0 {
             let utilization = rng.below(2_500_000) as u32;
             return self.handle(Input::Load { worker, utilization });

@@ -15,7 +15,7 @@ use crate::gate::{Permit, Probed, Returned, Settings, Tried};
 use crate::id::{self, ShardId, Ticket, WorkerId};
 use crate::pool::Report;
 use crate::time::{Duration, Instant};
-use crate::units::{Ratio, Slots};
+use crate::units::{Ratio, Slots, Weight};
 
 use super::{HEADER, words};
 
@@ -65,6 +65,7 @@ enum Kind {
     Probed { worker: WorkerId, heard: Heard, permit: Option<u64> },
     Late { permit: u64, heard: Heard },
     Member { worker: WorkerId, change: Change },
+    Weight { worker: WorkerId, weight: Weight },
     Report { worker: WorkerId, report: Report },
     Load { worker: WorkerId, utilization: u32 },
     Drain,
@@ -168,6 +169,7 @@ impl Step {
             }
             Kind::Late { permit, heard } => Input::Late(Late { permit: take(permit)?, heard }),
             Kind::Member { worker, change } => Input::Member { worker, change },
+            Kind::Weight { worker, weight } => Input::Weight { worker, weight },
             Kind::Report { worker, report } => Input::Report { worker, report },
             Kind::Load { worker, utilization } => Input::Load { worker, utilization },
             Kind::Drain => Input::Drain,
@@ -278,6 +280,7 @@ impl<'a> Fields<'a> {
                 worker: self.worker()?,
                 change: self.one_of("change", &words::CHANGES, words::change)?,
             },
+            "weight" => Kind::Weight { worker: self.worker()?, weight: self.weight()? },
             "report" => Kind::Report { worker: self.worker()?, report: self.report()? },
             "load" => {
                 Kind::Load { worker: self.worker()?, utilization: self.number("utilization")? }
@@ -295,6 +298,7 @@ impl<'a> Fields<'a> {
             user: self.number("user").map(id::User)?,
             tenant: self.number("tenant").map(id::Tenant)?,
             kind: self.number("kind").map(id::Kind)?,
+            key: self.number("key").map(id::Key)?,
             deadline: self.optional("deadline")?.map(Instant::from_nanos),
         })
     }
@@ -330,6 +334,11 @@ impl<'a> Fields<'a> {
             return Ok(None);
         }
         self.one_of(name, all, word_of).map(Some)
+    }
+
+    fn weight(&mut self) -> Result<Weight, ParseError> {
+        let weight = self.number("weight")?;
+        Weight::new(weight).ok_or(self.error(Cause::Field("weight")))
     }
 
     fn report(&mut self) -> Result<Report, ParseError> {
@@ -381,6 +390,9 @@ impl Values<'_> {
             answer_quantile: Ratio::from_ppm(self.count("answer_quantile")?),
             order: self.one_of("order", &words::ORDERS)?,
             shedding: self.one_of("shedding", &words::SHEDDINGS)?,
+            balance: self.one_of("balance", &words::BALANCES)?,
+            hash_excess_max: Ratio::from_ppm(self.count("hash_excess_max")?),
+            ramp_time: self.optional("ramp_time")?,
             start_hold_max: self.duration("start_hold_max")?,
             retry_max: self.count("retry_max")?,
             retry_budget: Ratio::from_ppm(self.count("retry_budget")?),

@@ -3,7 +3,7 @@
 //! Each function is exhaustive, so a value that is added anywhere must be given a word here; each
 //! list holds what can be read back.
 
-use crate::gate::Shedding;
+use crate::gate::{Balance, Shedding};
 use crate::gate::{Change, Connection, Fate, Fault, Heard, Order, Outcome, ProbeKind, Reason};
 use crate::pool::{Admin, Health, OutReason, State};
 
@@ -49,6 +49,9 @@ pub(in crate::gate) fn health(health: Health) -> &'static str {
 
 pub(in crate::gate) const ORDERS: [Order; 4] =
     [Order::Fifo, Order::Lifo, Order::Priority, Order::Adaptive];
+
+pub(in crate::gate) const BALANCES: [Balance; 5] =
+    [Balance::Turns, Balance::LeastLoaded, Balance::First, Balance::Weighted, Balance::Hash];
 
 pub(in crate::gate) const SHEDDINGS: [Shedding; 3] =
     [Shedding::Ratio, Shedding::Codel, Shedding::Off];

@@ -113,6 +113,9 @@ impl<W: Write> TraceWriter<W> {
             Input::Member { worker, change } => {
                 write!(sink, "member {} {}", worker.0, words::change(*change))
             }
+            Input::Weight { worker, weight } => {
+                write!(sink, "weight {} {}", worker.0, weight.count())
+            }
             Input::Report { worker, report } => {
                 let admin = report.admin.map_or(words::NONE, words::admin);
                 let health = report.health.map_or(words::NONE, words::health);
@@ -176,6 +179,9 @@ fn write_settings(sink: &mut impl Write, settings: &Settings) -> fmt::Result {
     writeln!(sink, "set answer_quantile {}", settings.answer_quantile.as_ppm())?;
     writeln!(sink, "set order {}", place(&words::ORDERS, settings.order))?;
     writeln!(sink, "set shedding {}", place(&words::SHEDDINGS, settings.shedding))?;
+    writeln!(sink, "set balance {}", place(&words::BALANCES, settings.balance))?;
+    writeln!(sink, "set hash_excess_max {}", settings.hash_excess_max.as_ppm())?;
+    writeln!(sink, "set ramp_time {}", optional(settings.ramp_time))?;
     writeln!(sink, "set start_hold_max {}", nanos(settings.start_hold_max))?;
     writeln!(sink, "set retry_max {}", settings.retry_max)?;
     writeln!(sink, "set retry_budget {}", settings.retry_budget.as_ppm())?;
@@ -197,8 +203,8 @@ fn place<T: PartialEq>(all: &[T], value: T) -> usize {
 }
 
 fn write_claim(sink: &mut impl Write, claim: &Claim) -> fmt::Result {
-    let Claim { class, user, tenant, kind, deadline } = *claim;
-    write!(sink, "{} {} {} {} ", class.number(), user.0, tenant.0, kind.0)?;
+    let Claim { class, user, tenant, kind, key, deadline } = *claim;
+    write!(sink, "{} {} {} {} {} ", class.number(), user.0, tenant.0, kind.0, key.0)?;
     match deadline {
         Some(deadline) => write!(sink, "{} ", deadline.as_nanos()),
         None => write!(sink, "{} ", words::NONE),

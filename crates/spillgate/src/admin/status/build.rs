@@ -151,6 +151,9 @@ fn worker_from_view(parts: &PoolParts<'_>, worker: &WorkerView) -> WorkerStatus 
         signs: signs(&worker.signs),
         agent: parts.asked.get(&worker.id).map(|asked| agent(worker, asked, parts.now)),
         slots: worker.slots,
+        weight: worker.weight.count(),
+        weight_percent: worker.weight_percent,
+        pace_ms: worker.pace.map(millis),
         stuck: worker.stuck,
         connections: worker.open,
         grants: worker.grants,
@@ -224,6 +227,8 @@ pub(crate) fn state_word(state: State) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use spillgate_core::units::Weight;
+
     use super::*;
 
     fn doing(serial: u64, stage: Stage, worker: Option<u32>, since_ms: u64) -> Doing {
@@ -250,6 +255,9 @@ mod tests {
             },
             said: None,
             slots: 1,
+            weight: Weight::ONE,
+            weight_percent: 100,
+            pace: None,
             in_flight: 1,
             stuck: 0,
             open: 1,

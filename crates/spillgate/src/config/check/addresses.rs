@@ -38,7 +38,7 @@ pub(super) fn check(raw: &Raw, cores: u32, problems: &mut Vec<Problem>) {
     let ours = ours(raw);
     twice(&ours, problems);
     for pool in &raw.pools {
-        if let Some(At { value: Value::Endpoints(endpoints), .. }) = pool.given("endpoints") {
+        if let Some(At { value: Value::Endpoints(endpoints, _), .. }) = pool.given("endpoints") {
             same_worker_twice(endpoints, problems);
             loops(endpoints, &ours, problems);
         }
@@ -125,7 +125,7 @@ fn reaches(listening: &Endpoint, to: &Endpoint) -> bool {
 fn shared_workers(raw: &Raw, problems: &mut Vec<Problem>) {
     let mut all: Vec<(String, usize, &At<Endpoint>)> = Vec::new();
     for (n, pool) in raw.pools.iter().enumerate() {
-        if let Some(At { value: Value::Endpoints(endpoints), .. }) = pool.given("endpoints") {
+        if let Some(At { value: Value::Endpoints(endpoints, _), .. }) = pool.given("endpoints") {
             all.extend(endpoints.iter().map(|at| (at.value.to_string(), n, at)));
         }
     }

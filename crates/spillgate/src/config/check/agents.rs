@@ -24,7 +24,7 @@ pub(super) fn check(raw: &Raw, cores: u32, problems: &mut Vec<Problem>) {
 
 fn endpoints<'a>(pool: &'a Section, name: &str) -> Option<&'a [At<Endpoint>]> {
     match pool.given(name) {
-        Some(At { value: Value::Endpoints(endpoints), .. }) => Some(endpoints),
+        Some(At { value: Value::Endpoints(endpoints, _), .. }) => Some(endpoints),
         _ => None,
     }
 }

@@ -5,10 +5,12 @@
 
 use std::path::Path;
 
+use spillgate_core::units::Weight;
+
 use super::super::problem::Problem;
 use super::super::raw::{Raw, Section};
 use super::super::unit::duration_text;
-use super::super::value::Value;
+use super::super::value::{At, Value};
 use super::given;
 use crate::counted::counted;
 
@@ -38,6 +40,7 @@ pub(super) fn check(raw: &Raw, problems: &mut Vec<Problem>) {
         connections(pool, problems);
         restarts(pool, problems);
         answers(pool, problems);
+        balance(pool, problems);
         sockets(pool, problems);
     }
     shared_folders(raw, problems);
@@ -112,6 +115,38 @@ fn restarts(pool: &Section, problems: &mut Vec<Problem>) {
         }
     }
     problems.push(problem.mend("raise the one or lower the other"));
+}
+
+/// Keys that have no effect with this `balance`.
+fn balance(pool: &Section, problems: &mut Vec<Problem>) {
+    let balance = pool.value("balance");
+    let balance = balance.as_ref().and_then(Value::as_text);
+    for name in ["hash_by", "hash_header", "hash_excess_max"] {
+        if let Some(at) = pool.given(name).filter(|_| balance != Some("hash")) {
+            problems.push(
+                Problem::hint(format!("`{name}` has no effect without `balance = \"hash\"`"))
+                    .at(&at.span, "no key is looked for")
+                    .mend("add balance = \"hash\", or remove it"),
+            );
+        }
+    }
+    let Some(balance) = balance.filter(|balance| ["turns", "first"].contains(balance)) else {
+        return;
+    };
+    let weighed = match pool.given("endpoints") {
+        Some(At { value: Value::Endpoints(entries, weights), .. }) => {
+            let at = weights.iter().position(|weight| *weight != Weight::ONE);
+            at.map(|place| &entries[place].span)
+        }
+        _ => None,
+    };
+    if let Some(span) = weighed {
+        problems.push(
+            Problem::warning(format!("weights have no effect with `balance = \"{balance}\"`"))
+                .at(span, "gets no more and no less than the others")
+                .mend("write balance = \"weighted\" or \"least_loaded\", or leave it out"),
+        );
+    }
 }
 
 /// Settings that keep `answer_within` from doing its work.

@@ -103,6 +103,70 @@ pub(in crate::config::table) const KEYS: &[Key] = &[
     },
     Key {
         place: Place::Pool,
+        name: "balance",
+        kind: Kind::Choice(&["turns", "least_loaded", "first", "weighted", "hash"]),
+        preset: Preset::Derived(
+            "`least_loaded` with more than one slot; else `weighted` where endpoints have weights \
+             or there is a `ramp_time`, and `turns` otherwise",
+        ),
+        live: false,
+        line: "which worker an exchange gets, of those with a free slot",
+        text: "`turns`: one with a connection at hand, then the one with the fewest exchanges, in \
+               turn. `least_loaded`: the one that would be done first, by its exchanges, what they \
+               take, and its weight. `first`: the first in the list, so that the last are idle \
+               while little comes. `weighted`: in turn by weight. `hash`: the same worker for the \
+               same key, unless it has too much already. Nobody waits for a worker while another \
+               has a free slot.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
+        name: "hash_by",
+        kind: Kind::Choice(&["path", "address"]),
+        preset: Preset::Is(r#""path""#),
+        live: false,
+        line: "what the key of an exchange is, for `balance = \"hash\"`",
+        text: "`path`: the path without the query. `address`: the client's address, or of IPv6 the \
+               network's.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
+        name: "hash_header",
+        kind: Kind::FieldName,
+        preset: Preset::Off("`hash_by` alone says"),
+        live: false,
+        line: "the header field that is the key, for `balance = \"hash\"`",
+        text: "Where a request has no such field `hash_by` says. Read from everybody: who makes \
+               keys up can at most fill the share of one worker.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
+        name: "hash_excess_max",
+        kind: Kind::Share { min: percent(1), max: percent(100) },
+        preset: Preset::Is(r#""25%""#),
+        live: false,
+        line: "how much more than the mean load one worker may have, for `balance = \"hash\"`",
+        text: "A key whose worker has that much already goes to the next along the circle. The \
+               more, the more often a key finds its worker, and the less even the load.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
+        name: "ramp_time",
+        kind: Kind::Duration { min: ms(10), max: HOUR },
+        preset: Preset::Off("the full share at once"),
+        live: false,
+        line: "the time in which a worker that came, or came back, gets its full share",
+        text: "Its slots and its weight grow in proportion to the time that it is up, from one \
+               slot and a hundredth of the weight. Workers that others started are warm when \
+               Spillgate starts; those that come later, new processes and those that were out are \
+               not.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
         name: "class",
         kind: Kind::Choice(&["critical", "normal", "degraded", "bulk"]),
         preset: Preset::Is(r#""normal""#),

@@ -9,13 +9,14 @@ pub(in crate::config::table) const KEYS: &[Key] = &[
     Key {
         place: Place::Pool,
         name: "endpoints",
-        kind: Kind::Endpoints,
+        kind: Kind::Workers,
         preset: Preset::Off("`command` is needed"),
         live: false,
         line: "where workers listen that somebody else starts",
         text: "One entry per worker: an IP address and a port, `localhost` and a port, or \
-               `unix:` and the path of a socket. Exactly one of `endpoints` and `command` is \
-               needed.",
+               `unix:` and the path of a socket; or a table of such an `address` and a \
+               `weight`, 1 to 256, by which `balance` gives it more or less than the others. \
+               Exactly one of `endpoints` and `command` is needed.",
         since: "0.1.0",
     },
     Key {

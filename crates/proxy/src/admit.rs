@@ -84,7 +84,7 @@ pub(crate) struct Granted<'s> {
     pub(crate) held: Held<'s>,
     pub(crate) connection: Connection,
     /// What another shard has handed over.
-    pub(crate) moved: Option<Moved>,
+    pub(crate) moved: Option<Box<Moved>>,
     pub(crate) at: Instant,
 }
 
@@ -101,7 +101,7 @@ pub(crate) struct Asking {
 /// Get a permit for an exchange whose request is whole.
 pub(crate) async fn admit<'s>(
     shard: &'s Shard,
-    asking: Asking,
+    asking: &Asking,
     received: &mut Received,
     body: &mut dyn BodySource,
     now: Instant,

@@ -14,7 +14,7 @@ use spillgate_core::units::Weight;
 use spillgate_runtime::buffer::BufferError;
 use spillgate_runtime::clock;
 use spillgate_runtime::http::client::{BadResponse, WorkerConnection, WorkerFailure, WorkerHead};
-use spillgate_runtime::http::lend::Lent;
+use spillgate_runtime::http::lend::Output;
 use spillgate_runtime::http::service::{BodySource, Client, Responder};
 use spillgate_wire::agent_line;
 use spillgate_wire::forwarded::Traceparent;
@@ -27,7 +27,7 @@ use crate::admit::{Granted, Held};
 use crate::agent;
 use crate::error::ExchangeError;
 use crate::forward::{self, Forwarding};
-use crate::idle::{Idle, Moved};
+use crate::idle::Idle;
 use crate::intake::{self, Received};
 use crate::metrics::label::{ConnectKind, FailReason, IdleEnd, Stage};
 use crate::settings::ClaimSettings;
@@ -58,7 +58,8 @@ pub(crate) struct Outgoing<'r> {
     /// reason for it.
     pub(crate) attempt: Attempt,
     pub(crate) client: &'r Client,
-    pub(crate) request_id: &'r [u8],
+    /// The request id that its client gave it, where that is believed.
+    pub(crate) given_id: Option<&'r [u8]>,
     pub(crate) traceparent: &'r Traceparent,
     pub(crate) claim: &'r ClaimSettings,
     pub(crate) has_body: bool,
@@ -164,7 +165,7 @@ impl Setback {
 pub(crate) async fn dispatch<'s>(
     shard: &'s Shard,
     granted: Granted<'s>,
-    outgoing: Outgoing<'_>,
+    outgoing: &Outgoing<'_>,
     received: &mut Received,
     responder: &mut dyn Responder,
 ) -> Result<Sent<'s>, Setback> {
@@ -173,10 +174,10 @@ pub(crate) async fn dispatch<'s>(
     let setback = |cause, reached| Setback { stage: Stage::Dispatch, worker, cause, reached };
     let idle = match connection {
         Connection::Idle => shard.pools[pool].idle.borrow_mut().take(worker),
-        Connection::Moved(_) => moved.and_then(Moved::attach),
+        Connection::Moved(_) => moved.and_then(|moved| moved.attach()),
         Connection::New => None,
     };
-    let idle = idle.and_then(|idle| fit(shard, idle, &held, &outgoing, at));
+    let idle = idle.and_then(|idle| fit(shard, idle, &held, outgoing, at));
     held.connection_taken();
     let cells = &shard.metrics.pools[pool];
     let opened = match idle {
@@ -202,11 +203,10 @@ pub(crate) async fn dispatch<'s>(
     let settings = &shard.pools[pool].shared.settings;
     let mut sending = Sending::new(held.worker(), outgoing, received);
     let answer = sending.exchange(shard, settings, &mut connection, responder).await;
-    let answer =
-        answer.and_then(|head| match is_better_elsewhere(shard, &held, &outgoing, &head) {
-            true => Err(Cause::Unavailable),
-            false => Ok(head),
-        });
+    let answer = answer.and_then(|head| match is_better_elsewhere(shard, &held, outgoing, &head) {
+        true => Err(Cause::Unavailable),
+        false => Ok(head),
+    });
     match answer {
         Ok(head) => {
             if let Some(report) = head.get().get(Name::EndpointLoadMetrics)
@@ -292,9 +292,9 @@ async fn open(shard: &Shard, held: &Held<'_>, received: &mut Received) -> Result
 /// A request on its way out.
 struct Sending<'a, 'r> {
     worker: WorkerId,
-    outgoing: Outgoing<'r>,
+    outgoing: &'a Outgoing<'r>,
     received: &'a mut Received,
-    out: Lent<Vec<u8>>,
+    out: Output,
     flushed: usize,
     /// Bytes sent of a body that lies where it was read.
     sent: usize,
@@ -307,7 +307,7 @@ struct Sending<'a, 'r> {
 impl<'a, 'r> Sending<'a, 'r> {
     fn new(
         worker: WorkerId,
-        outgoing: Outgoing<'r>,
+        outgoing: &'a Outgoing<'r>,
         received: &'a mut Received,
     ) -> Sending<'a, 'r> {
         let trailers = outgoing.body.trailers();
@@ -320,19 +320,19 @@ impl<'a, 'r> Sending<'a, 'r> {
             encode::last_chunk(&mut bytes, trailers);
             tail = Some(bytes);
         }
-        let mut out: Lent<Vec<u8>> = Lent::take();
+        let mut out = Output::default();
         let forwarding = Forwarding {
             client: outgoing.client,
-            request_id: outgoing.request_id,
+            given_id: outgoing.given_id,
             traceparent: outgoing.traceparent,
             claim: outgoing.claim,
             length: if tail.is_some() { None } else { Some(received.len()) },
             has_body: outgoing.has_body,
         };
-        forward::write_head(&mut out, outgoing.head, &forwarding);
+        forward::write_head(out.buffer(), outgoing.head, &forwarding);
         if tail.is_some() && received.len() > 0 {
             // The whole body is here, so one chunk carries it.
-            encode::chunk_head(&mut out, received.len());
+            encode::chunk_head(out.buffer(), received.len());
         }
         if let Received::Stored(buffer) = received {
             buffer.rewind();
@@ -422,10 +422,11 @@ impl<'a, 'r> Sending<'a, 'r> {
             if head.is_empty() && body.is_empty() {
                 let Some(tail) = self.tail.take() else {
                     self.whole = true;
+                    self.out.clear();
                     return Poll::Ready(Ok(()));
                 };
                 self.out.clear();
-                self.out.extend_from_slice(&tail);
+                self.out.buffer().extend_from_slice(&tail);
                 self.flushed = 0;
                 continue;
             }

@@ -80,19 +80,19 @@ async fn exchange<'s>(
     let mut asking = Asking { pool, since: now, received: now, claim, attempt: Attempt::First };
     let mut collected = loop {
         record.enter(Stage::Admit, now);
-        let granted = admit(shard, asking, &mut received, body, now).await?;
+        let granted = admit(shard, &asking, &mut received, body, now).await?;
         record.granted(granted.held.worker(), granted.at);
         let outgoing = Outgoing {
             head,
             body,
             attempt: asking.attempt,
             client: record.client(),
-            request_id: record.request_id(),
+            given_id: record.given_id(),
             traceparent: &record.traceparent,
             claim: &shared.settings.claim,
             has_body: body.length() != Some(0),
         };
-        let setback = match dispatch(shard, granted, outgoing, &mut received, responder).await {
+        let setback = match dispatch(shard, granted, &outgoing, &mut received, responder).await {
             Ok(sent) => {
                 record.done(Stage::Dispatch, sent.at);
                 record.enter(Stage::Collect, sent.at);

@@ -15,7 +15,9 @@ use crate::settings::ClaimSettings;
 /// What is said of one request besides its own fields.
 pub(crate) struct Forwarding<'r> {
     pub(crate) client: &'r Client,
-    pub(crate) request_id: &'r [u8],
+    /// The request id that its client gave it, where that is believed; none: it has that of its
+    /// trace.
+    pub(crate) given_id: Option<&'r [u8]>,
     pub(crate) traceparent: &'r Traceparent,
     /// The names of the fields that steer the gate; not passed on from clients that are not
     /// believed.
@@ -54,7 +56,10 @@ pub(crate) fn write_head(out: &mut Vec<u8>, head: &RequestHead, with: &Forwardin
         None => encode::field(out, b"Transfer-Encoding", b"chunked"),
     }
     write_forwarded(out, head, with.client);
-    encode::field(out, b"X-Request-Id", with.request_id);
+    match with.given_id {
+        Some(id) => encode::field(out, b"X-Request-Id", id),
+        None => encode::field(out, b"X-Request-Id", &with.traceparent.trace_text()),
+    }
     out.extend_from_slice(b"traceparent: ");
     with.traceparent.write(out);
     out.extend_from_slice(b"\r\n");

@@ -17,7 +17,7 @@ pub(crate) struct Idle {
     pub(crate) generation: u64,
 }
 
-/// An idle connection on its way to another shard.
+/// An idle connection on its way to another shard. Boxed where it travels: most grants have none.
 #[derive(Debug)]
 pub struct Moved {
     connection: Detached,
@@ -55,12 +55,12 @@ impl IdleConnections {
 
     /// Take the one used last, to hand it over to another shard; none where its worker has closed
     /// it.
-    pub(crate) fn take_to_move(&mut self, worker: WorkerId) -> Option<Moved> {
+    pub(crate) fn take_to_move(&mut self, worker: WorkerId) -> Option<Box<Moved>> {
         let Idle { connection, generation } = self.take(worker)?;
         if connection.is_ended() {
             return None;
         }
-        Some(Moved { connection: connection.detach(), generation })
+        Some(Box::new(Moved { connection: connection.detach(), generation }))
     }
 
     /// Take one to close it: one that leads to an earlier process than `generation` if there is

@@ -54,7 +54,7 @@ pub enum ControlMessage {
 #[derive(Debug)]
 pub enum Decision {
     /// It has a permit, and perhaps the connection that another shard has handed over with it.
-    Granted(Grant, Option<Moved>),
+    Granted(Grant, Option<Box<Moved>>),
     /// It is turned away.
     Shed(Shed),
 }
@@ -200,7 +200,7 @@ impl Pool {
     }
 
     /// Pass a grant on to its shard, with what was found of its connection.
-    pub(crate) fn pass_on(&self, grant: Grant, moved: Option<Moved>) {
+    pub(crate) fn pass_on(&self, grant: Grant, moved: Option<Box<Moved>>) {
         let shard = grant.shard;
         self.send(shard, self.decided(Decision::Granted(grant, moved)));
     }

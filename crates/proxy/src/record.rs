@@ -47,11 +47,12 @@ pub(crate) struct Record<'s, 'r> {
     /// Those of them that were not copied.
     pub(crate) spliced_bytes: u64,
     pub(crate) status: u16,
-    request_id: [u8; REQUEST_ID_MAX],
-    request_id_len: usize,
+    /// The id that the client gave it, where that is believed; none: that of its trace.
+    given_id: Option<&'r [u8]>,
     pub(crate) traceparent: Traceparent,
-    /// When each stage was finished.
-    done: [Option<Instant>; 7],
+    /// When each stage was finished; the far future: it was not. Kept small, since a record is
+    /// touched at each stage of each exchange.
+    done: [Instant; 7],
 }
 
 impl<'s, 'r> Record<'s, 'r> {
@@ -106,15 +107,14 @@ impl<'s, 'r> Record<'s, 'r> {
             response_bytes: 0,
             spliced_bytes: 0,
             status: 0,
-            request_id: [0; REQUEST_ID_MAX],
-            request_id_len: 0,
+            given_id: None,
             traceparent: Traceparent { trace_id: [0; 16], parent_id: [0; 8], flags: 0 },
-            done: [None; 7],
+            done: [Instant::FAR_FUTURE; 7],
         }
     }
 
     /// Give it an id and a trace: the client's where it is believed, else new ones.
-    fn name_it(&mut self, head: &RequestHead) {
+    fn name_it(&mut self, head: &'r RequestHead) {
         let mut rng = self.shard.rng.borrow_mut();
         let mut trace_id = [0; 16];
         trace_id[..8].copy_from_slice(&rng.next_u64().to_be_bytes());
@@ -127,20 +127,11 @@ impl<'s, 'r> Record<'s, 'r> {
             self.traceparent.trace_id = theirs.trace_id;
             self.traceparent.flags = theirs.flags;
         }
-        let theirs = head.get(Name::XRequestId).filter(|id| {
-            self.client.trusted
-                && (1..=REQUEST_ID_MAX).contains(&id.len())
-                && id.iter().all(u8::is_ascii_graphic)
-        });
-        match theirs {
-            Some(id) => {
-                self.request_id[..id.len()].copy_from_slice(id);
-                self.request_id_len = id.len();
-            }
-            None => {
-                self.request_id_len = 32;
-                self.request_id[..32].copy_from_slice(&self.traceparent.trace_text());
-            }
+        if self.client.trusted {
+            let is_sound = |id: &&[u8]| {
+                (1..=REQUEST_ID_MAX).contains(&id.len()) && id.iter().all(u8::is_ascii_graphic)
+            };
+            self.given_id = head.get(Name::XRequestId).filter(is_sound);
         }
     }
 
@@ -149,9 +140,9 @@ impl<'s, 'r> Record<'s, 'r> {
         self.client
     }
 
-    /// The exchange's id.
-    pub(crate) fn request_id(&self) -> &[u8] {
-        &self.request_id[..self.request_id_len]
+    /// The id that its client gave it, where that is believed; none: it has that of its trace.
+    pub(crate) fn given_id(&self) -> Option<&'r [u8]> {
+        self.given_id
     }
 
     /// Where it leads is known: it counts as arrived.
@@ -182,7 +173,14 @@ impl<'s, 'r> Record<'s, 'r> {
 
     /// It has finished `stage`.
     pub(crate) fn done(&mut self, stage: Stage, now: Instant) {
-        self.done[stage.index()] = Some(now);
+        self.done[stage.index()] = now;
+    }
+
+    /// When it finished `stage`, if it did.
+    #[inline]
+    fn finished(&self, stage: Stage) -> Option<Instant> {
+        let at = self.done[stage.index()];
+        (at < Instant::FAR_FUTURE).then_some(at)
     }
 
     /// Its request is whole, with a body of this length.
@@ -208,7 +206,7 @@ impl<'s, 'r> Record<'s, 'r> {
     /// The exchange has ended: count it, and write its access record.
     pub(crate) fn end(mut self, outcome: Result<(), ExchangeError>) {
         // A delivered answer's end is the moment of its last byte.
-        let now = self.done[Stage::Deliver.index()].unwrap_or_else(clock::now);
+        let now = self.finished(Stage::Deliver).unwrap_or_else(clock::now);
         self.ended = true;
         self.count_and_write(&outcome, now);
     }
@@ -252,15 +250,13 @@ impl<'s, 'r> Record<'s, 'r> {
             (Stage::Collect, &cells.stages.collect),
         ];
         for (stage, histogram) in stages {
-            let Some(at) = self.done[stage.index()] else { return };
+            let Some(at) = self.finished(stage) else { return };
             histogram.observe(at.since(before));
             before = at;
         }
-        if let Some(at) = self.done[Stage::Deliver.index()] {
-            cells
-                .stages
-                .deliver
-                .observe(at.since(self.done[Stage::Dispatch.index()].unwrap_or(at)));
+        if let Some(at) = self.finished(Stage::Deliver) {
+            let begun = self.finished(Stage::Dispatch).unwrap_or(at);
+            cells.stages.deliver.observe(at.since(begun));
         }
         self.count_late(cells, end);
     }
@@ -279,8 +275,8 @@ impl<'s, 'r> Record<'s, 'r> {
     fn count_late(&self, cells: &PoolMetrics, end: End) {
         let within = self.pool.and_then(|pool| self.shard.settings.pools[pool].gate.answer_within);
         let (Some(within), End::Success(_)) = (within, end) else { return };
-        let received = self.done[Stage::Intake.index()].unwrap_or(self.started);
-        let answered = self.done[Stage::Collect.index()].unwrap_or(received);
+        let received = self.finished(Stage::Intake).unwrap_or(self.started);
+        let answered = self.finished(Stage::Collect).unwrap_or(received);
         if answered.since(received) > within {
             cells.late.increment();
         }
@@ -292,7 +288,11 @@ impl<'s, 'r> Record<'s, 'r> {
         out.reserve(LINE_USUAL);
         out.extend_from_slice(b"{\"time\":\"");
         log.times.write(out, wall);
-        text(out, b"\",\"id\":", self.request_id());
+        out.extend_from_slice(b"\",\"id\":");
+        match self.given_id {
+            Some(id) => json::string(out, id),
+            None => quoted(out, &self.traceparent.trace_text()),
+        }
         out.extend_from_slice(b",\"client\":\"");
         let asks = |head| forward::origin(head, self.client, &self.shard.settings.trusted_from);
         match self.head.map_or(self.client.ip(), asks) {
@@ -337,7 +337,7 @@ impl<'s, 'r> Record<'s, 'r> {
     /// From the first byte of the request to the end of `stage`.
     #[inline]
     fn write_time<const N: usize>(&self, out: &mut Vec<u8>, key: &[u8; N], stage: Stage) {
-        if let Some(at) = self.done[stage.index()] {
+        if let Some(at) = self.finished(stage) {
             out.extend_from_slice(key);
             json::millis(out, at.since(self.started));
         }
@@ -392,6 +392,14 @@ impl Log {
 fn text<const N: usize>(out: &mut Vec<u8>, key: &[u8; N], value: &[u8]) {
     out.extend_from_slice(key);
     json::string(out, value);
+}
+
+/// Append a text of ours, of which no byte needs an escape.
+#[inline]
+fn quoted<const N: usize>(out: &mut Vec<u8>, text: &[u8; N]) {
+    out.push(b'"');
+    out.extend_from_slice(text);
+    out.push(b'"');
 }
 
 /// Append a key of the record, written with its punctuation, and a number.

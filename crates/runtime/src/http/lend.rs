@@ -84,6 +84,33 @@ impl<T: Lendable> Lent<T> {
     }
 }
 
+/// Bytes on their way out: a buffer is taken with the first of them and given back with the last,
+/// so that who waits has none, and the one that is warm serves all.
+#[derive(Debug, Default)]
+pub struct Output(Option<Lent<Vec<u8>>>);
+
+impl Output {
+    /// The buffer to append to.
+    #[inline]
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
+        self.0.get_or_insert_with(Lent::take)
+    }
+
+    /// Give the buffer back, with what is in it.
+    pub fn clear(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Deref for Output {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        self.0.as_ref().map_or(&[], |buffer| buffer.as_slice())
+    }
+}
+
 impl<T: Lendable> Deref for Lent<T> {
     type Target = T;
     fn deref(&self) -> &T {

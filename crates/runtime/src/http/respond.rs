@@ -14,7 +14,7 @@ use spillgate_core::time::Duration;
 use spillgate_core::units::ByteSize;
 use spillgate_wire::http1::{FieldIter, Name, encode};
 
-use super::lend::Lent;
+use super::lend::Output;
 use super::server::Stopping;
 use super::service::{Length, Responder, SendFailure};
 use crate::buffer::SocketBytes;
@@ -63,13 +63,13 @@ pub(super) struct H1Responder<'c> {
     rate: SendRate,
     wanted: Wanted,
     stopping: &'c Stopping,
-    out: Lent<Vec<u8>>,
+    out: Output,
     /// How much of `out` is sent.
     flushed: usize,
     framing: OutFraming,
     /// Bytes of the current chunk that are still to come from the caller.
     chunk_left: usize,
-    trailers: Lent<Vec<u8>>,
+    trailers: Output,
     begun: bool,
     finished: bool,
     close: bool,
@@ -115,11 +115,11 @@ impl<'c> H1Responder<'c> {
             rate,
             wanted,
             stopping,
-            out: Lent::take(),
+            out: Output::default(),
             flushed: 0,
             framing: OutFraming::Nothing,
             chunk_left: 0,
-            trailers: Lent::take(),
+            trailers: Output::default(),
             begun: false,
             finished: false,
             close: !wanted.keep_alive,
@@ -257,9 +257,9 @@ impl<'c> H1Responder<'c> {
             Some(&b"keep-alive"[..])
         };
         if let Some(value) = keep {
-            encode::field(&mut self.out, b"Connection", value);
+            encode::field(self.out.buffer(), b"Connection", value);
         }
-        self.out.extend_from_slice(b"\r\n");
+        self.out.buffer().extend_from_slice(b"\r\n");
     }
 
     /// How many of `bytes` may go out under the framing.
@@ -276,7 +276,7 @@ impl<'c> H1Responder<'c> {
             OutFraming::Chunked => {
                 self.chunk_left -= count;
                 if self.chunk_left == 0 {
-                    self.out.extend_from_slice(b"\r\n");
+                    self.out.buffer().extend_from_slice(b"\r\n");
                 }
             }
             OutFraming::Nothing | OutFraming::UntilClose => {}
@@ -291,10 +291,10 @@ impl<'c> H1Responder<'c> {
         self.finished = true;
         match self.framing {
             OutFraming::Chunked => {
-                self.out.extend_from_slice(b"0\r\n");
-                let trailers = std::mem::replace(&mut self.trailers, Lent::take());
-                self.out.extend_from_slice(&trailers);
-                self.out.extend_from_slice(b"\r\n");
+                self.out.buffer().extend_from_slice(b"0\r\n");
+                let trailers = std::mem::take(&mut self.trailers);
+                self.out.buffer().extend_from_slice(&trailers);
+                self.out.buffer().extend_from_slice(b"\r\n");
             }
             OutFraming::Length(left) if left > 0 => self.failed = true,
             _ => {}
@@ -308,7 +308,7 @@ impl<'c> H1Responder<'c> {
         last: bool,
     ) -> Poll<Result<usize, SendFailure>> {
         if self.framing == OutFraming::Chunked && self.chunk_left == 0 {
-            encode::chunk_head(&mut self.out, bytes.len() as u64);
+            encode::chunk_head(self.out.buffer(), bytes.len() as u64);
             self.chunk_left = bytes.len();
         }
         let bytes = &bytes[..self.allowed(bytes.len())];
@@ -319,7 +319,7 @@ impl<'c> H1Responder<'c> {
         };
         let gathered = self.out.len() - self.flushed;
         if bytes.len() <= COPY_MAX && gathered <= COPY_MAX * 2 {
-            self.out.extend_from_slice(bytes);
+            self.out.buffer().extend_from_slice(bytes);
             self.account(bytes.len());
             if last {
                 self.end_body();
@@ -356,15 +356,15 @@ impl<'c> H1Responder<'c> {
 
 impl Responder for H1Responder<'_> {
     fn begin(&mut self, status: u16, reason: &[u8], length: Length) {
-        encode::status_line(&mut self.out, status, reason);
+        encode::status_line(self.out.buffer(), status, reason);
         self.framing = match length {
             Length::Absent => OutFraming::Nothing,
             Length::Known(length) => {
-                encode::field_number(&mut self.out, b"Content-Length", length);
+                encode::field_number(self.out.buffer(), b"Content-Length", length);
                 OutFraming::Length(length)
             }
             Length::Unknown if self.wanted.modern => {
-                encode::field(&mut self.out, b"Transfer-Encoding", b"chunked");
+                encode::field(self.out.buffer(), b"Transfer-Encoding", b"chunked");
                 OutFraming::Chunked
             }
             Length::Unknown => {
@@ -378,11 +378,11 @@ impl Responder for H1Responder<'_> {
     }
 
     fn field(&mut self, name: &[u8], value: &[u8]) {
-        encode::field(&mut self.out, name, value);
+        encode::field(self.out.buffer(), name, value);
     }
 
     fn fields(&mut self, fields: FieldIter<'_>, keep: fn(Name, bool) -> bool) {
-        fields.write(&mut self.out, |id, hop, _| keep(id, hop));
+        fields.write(self.out.buffer(), |id, hop, _| keep(id, hop));
     }
 
     fn poll_send(
@@ -449,7 +449,7 @@ impl Responder for H1Responder<'_> {
     }
 
     fn trailer(&mut self, name: &[u8], value: &[u8]) {
-        encode::field(&mut self.trailers, name, value);
+        encode::field(self.trailers.buffer(), name, value);
     }
 
     fn poll_finish(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendFailure>> {
@@ -467,11 +467,11 @@ impl Responder for H1Responder<'_> {
         if !self.wanted.modern || self.begun || self.out.len() >= INTERIM_BYTES_MAX {
             return;
         }
-        encode::status_line(&mut self.out, status, reason);
+        encode::status_line(self.out.buffer(), status, reason);
         for (name, value) in fields {
-            encode::field(&mut self.out, name, value);
+            encode::field(self.out.buffer(), name, value);
         }
-        self.out.extend_from_slice(b"\r\n");
+        self.out.buffer().extend_from_slice(b"\r\n");
     }
 
     fn takes_trailers(&self) -> bool {
@@ -487,9 +487,9 @@ impl Responder for H1Responder<'_> {
     }
 
     fn switch(&mut self, protocol: &[u8]) {
-        encode::field(&mut self.out, b"Connection", b"upgrade");
-        encode::field(&mut self.out, b"Upgrade", protocol);
-        self.out.extend_from_slice(b"\r\n");
+        encode::field(self.out.buffer(), b"Connection", b"upgrade");
+        encode::field(self.out.buffer(), b"Upgrade", protocol);
+        self.out.buffer().extend_from_slice(b"\r\n");
         self.begun = true;
         self.switched = true;
         self.close = true;

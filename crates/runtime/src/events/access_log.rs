@@ -25,12 +25,13 @@ mod file;
 
 use file::Output;
 
-/// A buffer that has grown to this size is handed over. 64 KiB: some 200 records a system call.
-const BATCH_SIZE: usize = 64 * 1024;
+/// A buffer that has grown to this size is handed over. 128 KiB: some 300 records for one wake-up of
+/// the writer, which costs as much as writing fifty of them.
+const BATCH_SIZE: usize = 128 * 1024;
 /// Room for the record that crosses `BATCH_SIZE`, so that buffers rarely grow.
 const BATCH_CAPACITY: usize = BATCH_SIZE + 4 * 1024;
 /// Buffers that may wait for the writer: 4 MiB, more than a second of 10,000 records each.
-const QUEUE_LEN_MAX: usize = 64;
+const QUEUE_LEN_MAX: usize = 32;
 
 /// Where access records go.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -134,9 +134,9 @@ impl<'s> Collected<'s> {
 
     /// Why the worker had to keep the client's pace, if it had to.
     pub(crate) fn relayed(&self) -> Option<RelayReason> {
-        let short = match self.shard.settings.spill {
-            Some(_) => RelayReason::Spill,
-            None => RelayReason::ByteBudget,
+        let short = match self.shard.storage.spills() {
+            true => RelayReason::Spill,
+            false => RelayReason::ByteBudget,
         };
         self.relay.or(self.fell_back.then_some(short))
     }

@@ -217,6 +217,17 @@ impl Flow<'_, '_> {
         let mut moved = false;
         let Some(buffer) = &mut self.collected.buffer else { return Ok(false) };
         while buffer.unread() > 0 && self.turn <= TURN_MAX {
+            if buffer.is_away() {
+                // A slow client's bytes stay on disk until they can be sent.
+                match self.responder.poll_room(cx) {
+                    Poll::Pending => break,
+                    Poll::Ready(Ok(())) => {}
+                    Poll::Ready(Err(failure)) => {
+                        self.client_left(failure);
+                        return Ok(true);
+                    }
+                }
+            }
             let chunk = match buffer.poll_chunk(cx) {
                 Poll::Pending => break,
                 Poll::Ready(Ok(chunk)) => chunk,

@@ -24,8 +24,8 @@ pub struct Settings {
     pub body_memory_max: ByteSize,
     /// Longest time that a body waits for the budget. Default 5 s.
     pub body_wait_max: Duration,
-    /// Where bodies spill. None: nothing spills.
-    pub spill: Option<SpillSettings>,
+    /// Where bodies spill.
+    pub spill: SpillSettings,
     /// Time between "not ready" and the moment the listeners close, after SIGTERM. Default 0.
     pub stop_delay: Duration,
     /// Longest time that running and waiting exchanges get after SIGTERM. Default 30 s.
@@ -43,10 +43,13 @@ pub struct Settings {
 /// Where bodies spill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpillSettings {
-    /// The folders; segment files are made there and unlinked at once.
+    /// Whether they do. Default true.
+    pub enabled: bool,
+    /// The folders; segment files are made there and unlinked at once. Empty: a folder of the
+    /// system for temporary files, if one can be used.
     pub folders: Vec<PathBuf>,
-    /// Most bytes that all folders together may hold. Default 4 GiB.
-    pub size_max: ByteSize,
+    /// Most bytes that all folders together may hold. None: a share of what is free there.
+    pub size_max: Option<ByteSize>,
     /// Threads that read and write spill files. Default 2; range 1 to 64.
     pub threads: u16,
 }

@@ -133,6 +133,10 @@ impl Responder for StreamResponder {
         panic!("a stream takes no pipe, and says so");
     }
 
+    fn poll_room(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), SendFailure>> {
+        Poll::Ready(Ok(()))
+    }
+
     fn poll_idle(&mut self, _cx: &mut Context<'_>) -> Poll<SendFailure> {
         Poll::Pending
     }

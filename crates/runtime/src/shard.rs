@@ -4,9 +4,11 @@
 //! shard; what crosses shards does so through a [`Mailbox`]. Nothing here knows what a connection
 //! is for.
 
+use std::cell::RefCell;
 use std::future::Future;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
 use std::thread::JoinHandle;
 
 use spillgate_core::id::ShardId;
@@ -48,6 +50,9 @@ where
             .expect("a shard can make its engine: descriptors are reserved for it");
         engine.block_on(async move {
             tokio::task::spawn_local(sweep_limits());
+            let mailbox = Arc::new(Mailbox::default());
+            BELL.set(Some(Arc::clone(&mailbox)));
+            tokio::task::spawn_local(answer_bell(mailbox));
             body().await;
         });
     })
@@ -158,9 +163,84 @@ impl<T> Mailbox<T> {
     }
 }
 
+thread_local! {
+    /// What other threads ring on this one; none where it is no shard.
+    static BELL: RefCell<Option<Arc<Mailbox<Waker>>>> = const { RefCell::new(None) };
+}
+
+/// How another thread wakes tasks of a shard: one ring for all that it wakes before the shard has
+/// answered. Waking each by itself is a system call for each.
+#[derive(Clone, Debug)]
+pub(crate) struct Bell(Option<Arc<Mailbox<Waker>>>);
+
+impl Bell {
+    /// That of the calling thread. Where this is no shard, tasks are woken one by one.
+    pub(crate) fn of_this_thread() -> Bell {
+        Bell(BELL.with_borrow(Clone::clone))
+    }
+
+    /// Wakes the task of `waker`, which belongs to the thread of this bell.
+    pub(crate) fn wake(self, waker: Waker) {
+        match self.0 {
+            Some(mailbox) => mailbox.send(waker),
+            None => waker.wake(),
+        }
+    }
+}
+
+async fn answer_bell(mailbox: Arc<Mailbox<Waker>>) {
+    let mut woken = Vec::new();
+    loop {
+        mailbox.receive(&mut woken).await;
+        woken.drain(..).for_each(Waker::wake);
+    }
+}
+
 /// A number that nobody can guess, to seed a shard's generator with.
 pub fn seed() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     // The standard library keys each such state from the system's random source.
     std::hash::RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::spill::{Haste, Order, doubles};
+
+    #[test]
+    fn a_bell_wakes_every_task_that_waits_for_a_job() {
+        let (tell, told) = mpsc::sync_channel(1);
+        let thread = start(ShardId(0), None, move || async move {
+            let (spill, _knobs) = doubles::spill(16 << 20, 2);
+            let (end, mut ends) = tokio::sync::mpsc::channel(1);
+            for number in 0..40_u8 {
+                let (spill, end) = (Arc::clone(&spill), end.clone());
+                spawn(async move {
+                    assert!(Bell::of_this_thread().0.is_some(), "a shard has a bell");
+                    let mut chain = crate::spill::Chain::new(&spill);
+                    assert!(chain.extend(1, None), "there is an extent for each");
+                    for haste in [Haste::Lazy, Haste::Now, Haste::Lazy] {
+                        let order = Order { offset: 0, data: vec![number], haste };
+                        let mut turn = None;
+                        let transfer = chain.write(order, &mut turn, None);
+                        let mut transfer = transfer.expect("the queue is longer");
+                        std::future::poll_fn(|cx| transfer.poll(Some(cx.waker()))).await;
+                    }
+                    drop(chain);
+                    end.send(number).await.expect("the shard waits");
+                });
+            }
+            drop(end);
+            let mut sum = 0;
+            while let Some(number) = ends.recv().await {
+                sum += u32::from(number);
+            }
+            tell.send(sum).expect("the test waits");
+        });
+        thread.expect("a thread can be started").join().expect("the shard ends well");
+        assert_eq!(told.recv(), Ok((0..40).sum()));
+    }
 }

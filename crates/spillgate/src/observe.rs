@@ -151,12 +151,11 @@ impl Observer {
 
     fn budget(&self) -> BudgetReading {
         let view = self.storage.view();
-        let spill_max = self.settings.spill.as_ref().map_or(ByteSize::ZERO, |spill| spill.size_max);
         BudgetReading {
             memory_used: view.budget.intake + view.budget.collect,
             memory_max: view.budget.memory_max,
             spill_used: view.budget.spilled,
-            spill_max,
+            spill_max: view.spill.map_or(ByteSize::ZERO, |spill| spill.size_max),
             sockets: view.budget.sockets,
             waiting: u64::from(view.budget.waiting),
             spilled_bytes: view.spill.map_or(ByteSize::ZERO, |spill| spill.written),

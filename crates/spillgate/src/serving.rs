@@ -4,6 +4,7 @@
 //! a refusal is an error at start; shards run from [`Serving::start`] to [`Serving::finish`].
 //! Absent: workers, the admin side, and the order of a stop (`run.rs`).
 
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use spillgate_proxy::metrics::{ControlMetrics, ShardMetrics, Sizes};
 use spillgate_proxy::pool::{Mailboxes, Pool};
 use spillgate_proxy::route::Router;
 use spillgate_proxy::serve::{self, Connections};
-use spillgate_proxy::settings::{self, Settings};
+use spillgate_proxy::settings::{self, Settings, SpillSettings};
 use spillgate_proxy::shard::{Parts, Shard, ShardMessage};
 use spillgate_runtime::buffer::{Storage, StorageSettings};
 use spillgate_runtime::events::{self, AccessLog, Destination, Recording};
@@ -185,18 +186,46 @@ fn socket_files(settings: &Settings) -> anyhow::Result<Vec<SocketFile>> {
 }
 
 fn storage(settings: &Settings) -> anyhow::Result<Arc<Storage>> {
-    let spill = settings.spill.as_ref().map(|spill| spill::Settings {
-        folders: spill.folders.clone(),
-        size_max: spill.size_max,
-        threads: spill.threads,
-    });
     let storage = StorageSettings {
         memory_max: settings.buffer_memory_max,
         body_memory_max: settings.body_memory_max,
         body_wait_max: settings.body_wait_max,
-        spill,
+        spill: spill(&settings.spill)?,
     };
-    Storage::new(storage).context("spill: cannot make the segment files")
+    let told = storage.spill.as_ref().map(|spill| (spill.folders.clone(), spill.size_max));
+    let storage = Storage::new(storage).context("spill: cannot make the segment files")?;
+    if let Some((folders, size_max)) = told {
+        let folders: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
+        let folders = folders.join(", ");
+        events::info("spill", format_args!("bodies spill to {folders}, up to {size_max}"));
+    }
+    for warning in storage.warnings() {
+        events::warn("spill", warning);
+    }
+    Ok(storage)
+}
+
+/// Where bodies spill. None: they do not, or no folder was named and none of the system's can be
+/// used.
+fn spill(settings: &SpillSettings) -> anyhow::Result<Option<spill::Settings>> {
+    if !settings.enabled {
+        return Ok(None);
+    }
+    let within = |folders: Vec<PathBuf>| {
+        let size_max = settings.size_max.map_or_else(|| spill::share_of_free(&folders), Ok)?;
+        Ok(spill::Settings { folders, size_max, threads: settings.threads })
+    };
+    if !settings.folders.is_empty() {
+        let named: io::Result<_> = within(settings.folders.clone());
+        return named.map(Some).context("spill: cannot be used");
+    }
+    match spill::temporary_folder().and_then(|folder| within(vec![folder])) {
+        Ok(spill) => Ok(Some(spill)),
+        Err(error) => {
+            events::warn("spill", format_args!("bodies stay in memory: {error}"));
+            Ok(None)
+        }
+    }
 }
 
 fn record(pool: &Pool) -> anyhow::Result<()> {

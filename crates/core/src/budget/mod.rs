@@ -45,10 +45,16 @@ use crate::units::{ByteSize, Ratio};
 /// Plain choice: responses of web applications are larger than requests, and windows need room.
 pub const INTAKE_SHARE: Ratio = Ratio::from_percent(70);
 
-/// The most that one side may hold of bytes that could be in the spill folder instead. Half of
-/// [`INTAKE_SHARE`]: the other half is for the small stages through which bodies spill, so that
+/// The most that intake may hold while it is given bytes that could be in the spill folder instead.
+/// Half of [`INTAKE_SHARE`]: so long as half of it is free, no request that fits into memory goes
+/// through a disk. The other half is for the small stages through which bodies spill, so that
 /// thousands of slow bodies find room for theirs.
-pub const SPARE_SHARE: Ratio = Ratio::from_percent(35);
+pub const INTAKE_SPARE_SHARE: Ratio = Ratio::from_percent(35);
+
+/// The same for collect. Plain choice: enough for answers that come and go at once; those of a
+/// crowd of slow readers stay for long, and are left to the page cache, which knows better what is
+/// worth its memory.
+pub const COLLECT_SPARE_SHARE: Ratio = Ratio::from_percent(10);
 
 /// What the kernel's bytes for slow clients may take from the budget: what the other two shares
 /// leave. There may be more of them (each client's are capped); the rest is told and not paid.
@@ -139,8 +145,10 @@ struct Limits {
     memory: ByteSize,
     /// What one side may hold.
     side: ByteSize,
-    /// What one side may hold of bytes that could spill.
-    spare: ByteSize,
+    /// Up to where intake is given bytes that could spill.
+    intake_spare: ByteSize,
+    /// Up to where collect is.
+    collect_spare: ByteSize,
     /// What sockets may take.
     sockets: ByteSize,
     /// What only windows may use.
@@ -158,7 +166,8 @@ impl Budget {
         let limits = Limits {
             memory,
             side: share(INTAKE_SHARE),
-            spare: share(SPARE_SHARE),
+            intake_spare: share(INTAKE_SPARE_SHARE),
+            collect_spare: share(COLLECT_SPARE_SHARE),
             sockets: share(SOCKET_SHARE),
             window: share(WINDOW_SHARE),
             claim: whole_blocks(settings.body_memory_max).min(share(INTAKE_SHARE)),
@@ -223,6 +232,14 @@ impl Budget {
             self.shed(body);
         }
         self.settle();
+    }
+
+    /// Would `side` be refused one more block that could be in the spill folder? Then memory is
+    /// short for it, and bytes that spill anyway are better written early. Whoever finds room for
+    /// whole bodies need not ask.
+    pub fn is_short(&self, side: Side) -> bool {
+        let purpose = Purpose::Spare(side);
+        !self.fits(&Charge { body: BodyId(u64::MAX), bytes: COLLECT_WINDOW, purpose })
     }
 
     /// The numbers.
@@ -322,8 +339,8 @@ impl Budget {
         };
         let free = free.saturating_sub(sockets);
         let (held, share) = match charge.purpose {
-            Purpose::Spare(Side::Intake) => (self.intake, limits.spare),
-            Purpose::Spare(Side::Collect) => (self.collect, limits.spare),
+            Purpose::Spare(Side::Intake) => (self.intake, limits.intake_spare),
+            Purpose::Spare(Side::Collect) => (self.collect, limits.collect_spare),
             Purpose::Growth | Purpose::Window => (self.collect, limits.side),
             Purpose::Whole | Purpose::Step => (self.intake, limits.side),
             Purpose::SpillWhole | Purpose::SpillStep | Purpose::SpillGrowth => {

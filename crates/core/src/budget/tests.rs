@@ -190,19 +190,43 @@ fn the_oldest_growing_body_finds_room_to_finish() {
 }
 
 #[test]
-fn bytes_that_could_spill_leave_half_of_the_share_to_stages() {
+fn bytes_that_could_spill_leave_the_rest_of_the_share_to_stages() {
     check(
         &mut budget(1000, 1000),
         &[
             (Line::Charge(1, 350, Spare(Intake)), &[Granted(BodyId(1))]),
             (Line::Charge(2, 1, Spare(Intake)), &[Full(BodyId(2))]),
             (Line::Charge(2, 16, Whole), &[Granted(BodyId(2))]),
-            (Line::Charge(3, 350, Spare(Collect)), &[Granted(BodyId(3))]),
+            (Line::Charge(3, 100, Spare(Collect)), &[Granted(BodyId(3))]),
             (Line::Charge(3, 1, Spare(Collect)), &[Full(BodyId(3))]),
             (Return(Collect, 10), &[]),
             (Line::Charge(3, 10, Spare(Collect)), &[Granted(BodyId(3))]),
         ],
     );
+}
+
+#[test]
+fn memory_is_short_for_a_side_that_would_be_refused_a_block() {
+    // Held by each side in KiB of 1000, and for which of them memory is short then.
+    for (intake, collect, expected) in [
+        (0, 0, [false, false]),
+        (286, 36, [false, false]),
+        (287, 36, [true, false]),
+        (286, 37, [false, true]),
+        (0, 836, [false, true]),
+        (0, 837, [true, true]),
+    ] {
+        let mut budget = budget(1000, 1000);
+        check(
+            &mut budget,
+            &[
+                (Line::Charge(1, intake, Whole), &[Granted(BodyId(1))]),
+                (Line::Charge(2, collect, Window), &[Granted(BodyId(2))]),
+            ],
+        );
+        let short = [Intake, Collect].map(|side| budget.is_short(side));
+        assert_eq!(short, expected, "{intake} {collect}");
+    }
 }
 
 #[test]

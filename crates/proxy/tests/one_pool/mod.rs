@@ -11,7 +11,8 @@ use spillgate_proxy::metrics::{ShardMetrics, Sizes};
 use spillgate_proxy::pool::{Mailboxes, Pool};
 use spillgate_proxy::route::Router;
 use spillgate_proxy::settings::{
-    ClaimSettings, Destination, PathMatch, PoolSettings, RouteSettings, Settings, Workers,
+    ClaimSettings, Destination, PathMatch, PoolSettings, RouteSettings, Settings, SpillSettings,
+    Workers,
 };
 use spillgate_proxy::shard::{Parts, Shard};
 use spillgate_runtime::buffer::{Storage, StorageSettings};
@@ -81,7 +82,7 @@ pub(crate) fn settings(endpoint: &Endpoint) -> Settings {
         buffer_memory_max: ByteSize::from_mib(16),
         body_memory_max: ByteSize::from_mib(1),
         body_wait_max: second,
-        spill: None,
+        spill: SpillSettings { enabled: false, folders: Vec::new(), size_max: None, threads: 1 },
         stop_delay: Duration::ZERO,
         drain_time_max: second,
         listeners: Vec::new(),

@@ -34,9 +34,9 @@ impl Blocks {
         (self.full.len() * BLOCK) as u64
     }
 
-    /// Holds the tail nothing?
-    pub(super) fn tail_is_empty(&self) -> bool {
-        self.tail.is_empty()
+    /// Bytes in the tail.
+    pub(super) fn tail_len(&self) -> u64 {
+        self.tail.len() as u64
     }
 
     /// The position after the last full block.
@@ -106,13 +106,6 @@ impl Blocks {
         self.tail_start -= tail.len() as u64;
         self.tail_limit = tail.capacity();
         self.tail = tail;
-    }
-
-    /// Uses `memory`, which is empty, for the tail, which may hold nothing yet.
-    pub(super) fn adopt(&mut self, memory: Vec<u8>) {
-        debug_assert_eq!((self.tail_limit, memory.len()), (0, 0), "a tail is lost");
-        self.tail_limit = memory.capacity();
-        self.tail = memory;
     }
 
     /// The bytes from `position` to the end of its block; none if it is not in memory.

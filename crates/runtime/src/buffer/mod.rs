@@ -15,6 +15,7 @@
 //! Absent: sockets, and any policy of how long to hold bytes back (the proxy's `deliver`).
 
 mod account;
+mod ahead;
 mod blocks;
 mod room;
 mod spilled;
@@ -140,6 +141,9 @@ impl Buffer {
             self.len += taken as u64;
             done += taken;
         }
+        if self.side == Side::Intake {
+            self.write_ahead();
+        }
         Ok(done)
     }
 
@@ -187,6 +191,9 @@ impl Buffer {
             return;
         }
         self.finished = true;
+        if self.side == Side::Collect {
+            self.write_ahead();
+        }
         self.blocks.fit();
         self.account.complete();
         let needed = self.needed();

@@ -14,16 +14,17 @@ use spillgate_core::budget::{COLLECT_WINDOW, Purpose, Side};
 
 use super::blocks::BLOCK;
 use super::spilled::{Handed, Place, STAGE, Spilled};
-use super::{Buffer, BufferError};
+use super::{Buffer, BufferError, FIT_MIN};
 
 /// The largest body that is one right-sized allocation and one charge.
 const SMALL_MAX: u64 = 16 * 1024;
 
-/// The smallest allocation for a body of unknown length.
+/// The smallest allocation, and the step in which allocations grow.
 const SMALL_MIN: u64 = 1024;
 
-/// The half of a window that a spilled response is read through; the other half is its tail.
-const READ_HALF: u64 = COLLECT_WINDOW.as_bytes() / 2;
+/// The half of a window that a spilled response is read through, also once it is whole; the other
+/// half is its tail.
+pub(super) const READ_HALF: u64 = COLLECT_WINDOW.as_bytes() / 2;
 
 /// What an append needs before it can go on.
 #[derive(Debug)]
@@ -57,7 +58,7 @@ impl Buffer {
             }
             self.begin_spill();
         }
-        self.make_stage(waker)
+        self.make_stage(rest, waker)
     }
 
     /// Bytes of memory in use.
@@ -73,7 +74,8 @@ impl Buffer {
     /// The charge that the body still needs, now or for its stage.
     pub(super) fn needed(&self) -> u64 {
         let reserved = match (self.side, self.finished, self.spilled.is_some()) {
-            (Side::Collect, false, _) => COLLECT_WINDOW.as_bytes(),
+            // Beside full blocks a whole window, so that there is one to spill through.
+            (Side::Collect, false, _) => self.blocks.full_len() + COLLECT_WINDOW.as_bytes(),
             (Side::Collect, true, true) => READ_HALF,
             (Side::Intake, _, true) => self.account.charged(),
             (_, _, false) => 0,
@@ -83,7 +85,12 @@ impl Buffer {
 
     /// Gives back what a response needs no longer, in large steps so that locks stay rare.
     pub(super) fn trim(&mut self) {
-        if self.account.charged() >= self.needed() + BLOCK as u64 {
+        if let Some(spilled) = &mut self.spilled {
+            // Only a look; whoever needs the room waits for the write.
+            _ = spilled.poll_write(None);
+        }
+        let step = if self.finished { FIT_MIN } else { BLOCK as u64 };
+        if self.account.charged() >= self.needed() + step {
             self.account.shrink_to(self.needed());
         }
     }
@@ -93,12 +100,19 @@ impl Buffer {
         let roll = self.blocks.tail_limit() == BLOCK;
         let limit = self.next_limit(rest, roll);
         let tail = if roll { 0 } else { self.blocks.tail_limit() };
+        // What is charged is used before more is asked for.
+        let paid = self.account.charged().saturating_sub(self.blocks.full_len()) as usize;
+        let limit = if !roll && paid > tail { limit.min(paid) } else { limit };
         let held = self.blocks.held() + (limit - tail) as u64;
         if held > self.in_memory_max() {
             return false;
         }
-        if held > self.account.charged() {
-            let (bytes, purpose) = self.wish(held - self.account.charged());
+        let needed = match (self.side, roll) {
+            (Side::Intake, _) => held,
+            (Side::Collect, roll) => self.needed() + if roll { BLOCK as u64 } else { 0 },
+        };
+        if needed > self.account.charged() {
+            let (bytes, purpose) = self.wish(needed - self.account.charged());
             if !self.account.charge(bytes, purpose) {
                 return false;
             }
@@ -110,19 +124,18 @@ impl Buffer {
         true
     }
 
-    /// How large the tail should be next, or the first tail after it (`roll`).
+    /// How large the tail should be next, or the first tail after it (`roll`): it grows with what
+    /// has come, by half at least, so that a body which trickles holds little more than that.
     fn next_limit(&self, rest: usize, roll: bool) -> usize {
         let start = if roll { self.len } else { self.blocks.tail_start() };
         let filled = self.len - start;
-        let known = self.known_len.map_or(0, |known| known.saturating_sub(start));
-        if known > filled {
-            return known.min(BLOCK as u64) as usize;
-        }
-        let wanted = filled + rest as u64;
-        if start > 0 || wanted > SMALL_MAX {
-            return BLOCK;
-        }
-        wanted.next_power_of_two().clamp(SMALL_MIN, SMALL_MAX) as usize
+        let wanted = (filled + rest as u64).max(filled + filled / 2);
+        let wanted = wanted.next_multiple_of(SMALL_MIN);
+        let limit = match self.known_len.map_or(0, |known| known.saturating_sub(start)) {
+            known if known > filled => wanted.min(known),
+            _ => wanted,
+        };
+        limit.min(BLOCK as u64) as usize
     }
 
     /// What one body may hold in memory.
@@ -146,16 +159,22 @@ impl Buffer {
             };
         }
         let first = match self.known_len {
-            Some(known) => missing.max(known.min(self.in_memory_max())),
-            None => missing.max(SMALL_MAX),
+            Some(known) if spills => missing.max(known.min(SMALL_MAX)),
+            Some(known) => missing.max(known),
+            None if missing > SMALL_MAX => missing.next_multiple_of(BLOCK as u64),
+            None => SMALL_MAX,
         };
         match (charged, spills) {
             (0, true) if first > SMALL_MAX => (first, Purpose::Spare(Side::Intake)),
             (0, true) => (first, Purpose::Whole),
             (0, false) if self.known_len.is_some() => (first, Purpose::Whole),
             (0, false) => (first, Purpose::Step),
-            (_, true) => (missing, Purpose::Spare(Side::Intake)),
-            (_, false) => (missing, Purpose::Step),
+            (_, true) => (missing.next_multiple_of(STAGE), Purpose::Spare(Side::Intake)),
+            (_, false) if self.known_len.is_some() => (missing, Purpose::Step),
+            (_, false) => {
+                let whole = (charged + missing).next_multiple_of(BLOCK as u64);
+                (whole - charged, Purpose::Step)
+            }
         }
     }
 
@@ -192,27 +211,24 @@ impl Buffer {
     fn begin_spill(&mut self) {
         let storage = &self.account.storage;
         let spill = storage.spill.as_ref().expect("only who can spill begins to");
-        self.spilled = Some(Box::new(Spilled::new(spill, self.blocks.tail_start())));
+        self.spilled = Some(Box::new(Spilled::new(spill, self.blocks.tail_start(), self.side)));
         storage.count_spill();
     }
 
     /// Makes room in the tail of a body that spills.
-    fn make_stage(&mut self, waker: Option<&Waker>) -> Result<Room, BufferError> {
+    fn make_stage(&mut self, rest: usize, waker: Option<&Waker>) -> Result<Room, BufferError> {
         loop {
-            if self.blocks.tail_limit() == 0
-                && let Some(size) = self.tail_size()
-            {
-                self.blocks.grow(size);
-                return Ok(Room::Made);
+            if let Some(size) = self.tail_size() {
+                let limit = self.next_limit(rest, false).min(size);
+                if limit > self.blocks.tail_limit() {
+                    self.blocks.grow(limit);
+                    return Ok(Room::Made);
+                }
             }
             let spilled = self.spilled.as_mut().expect("it spills");
             if spilled.is_writing() {
-                let Poll::Ready(memory) = spilled.poll_write(waker) else {
+                if spilled.poll_write(waker).is_pending() {
                     return Ok(Room::Later);
-                };
-                self.reuse(memory);
-                if self.blocks.room() > 0 {
-                    return Ok(Room::Made);
                 }
             } else if self.blocks.tail_limit() > 0 {
                 if let Some(room) = self.hand_over(waker)? {
@@ -227,25 +243,20 @@ impl Buffer {
         }
     }
 
-    /// How large a new tail of a body that spills may be; none: there is no memory for one.
+    /// How large the tail of a body that spills may be; none: there is no memory for one.
     fn tail_size(&self) -> Option<usize> {
         let reader = self.spilled.as_ref().map_or(0, |spilled| spilled.reader_memory());
         let reserved = match self.side {
             Side::Intake => 0,
             Side::Collect => READ_HALF.saturating_sub(reader),
         };
-        let free = self.free();
+        let free = self.free() + self.blocks.tail_limit() as u64;
         let size = free.saturating_sub(reserved).max(free.saturating_sub(STAGE).min(STAGE));
         let size = if self.side == Side::Intake { free } else { size };
-        (size >= STAGE).then_some(size.min(BLOCK as u64) as usize)
-    }
-
-    /// Uses the memory of a finished write for the next tail, if there is none.
-    fn reuse(&mut self, memory: Vec<u8>) {
-        let fits = self.tail_size().is_some_and(|size| memory.capacity() <= size);
-        if self.blocks.tail_limit() == 0 && memory.capacity() as u64 >= STAGE && fits {
-            self.blocks.adopt(memory);
-        }
+        // Where nothing is written any more, what is left of a request may still fit.
+        let is_broken = self.spilled.as_ref().is_some_and(|spilled| spilled.broken().is_some());
+        let least = if self.side == Side::Intake && is_broken { 1 } else { STAGE };
+        (size >= least).then_some(size.min(BLOCK as u64) as usize)
     }
 
     /// Hands the full tail over to be written. None: it is being written.
@@ -289,7 +300,7 @@ impl Buffer {
     }
 
     /// Whether the place in the spill folders that the tail needs is charged, or can be now.
-    fn has_place(&mut self) -> bool {
+    pub(super) fn has_place(&mut self) -> bool {
         self.spill_wish().is_none_or(|(bytes, purpose)| self.account.charge(bytes, purpose))
     }
 
@@ -329,25 +340,31 @@ impl Buffer {
                         return Poll::Ready(Err(self.fail(error)));
                     }
                 }
-                Place::Writing => drop(ready!(spilled.poll_write(Some(cx.waker())))),
+                Place::Writing => ready!(spilled.poll_write(Some(cx.waker()))),
             }
         }
     }
 
     /// Loads the next unread bytes, or takes a step towards having memory for them.
     fn poll_load(&mut self, waker: &Waker) -> Poll<Result<(), BufferError>> {
-        let most = match (self.side, self.finished) {
-            (Side::Collect, false) => READ_HALF,
-            _ => BLOCK as u64,
+        let most = match self.side {
+            Side::Collect => READ_HALF,
+            Side::Intake => BLOCK as u64,
         };
+        let wanted = most.min(self.unread()).saturating_sub(self.free());
+        let in_all = self.account.charged() + wanted;
+        if self.side == Side::Intake && wanted > 0 && in_all <= self.in_memory_max() {
+            // On its way to a worker, whose slot is taken: larger steps, if there is room.
+            self.account.charge(wanted, Purpose::Whole);
+        }
         let memory = self.free().min(most);
         let spilled = self.spilled.as_mut().expect("it spills");
         if spilled.reader_memory() == 0 && memory < STAGE {
             if spilled.is_writing() {
-                drop(ready!(spilled.poll_write(Some(waker))));
+                ready!(spilled.poll_write(Some(waker)));
                 return Poll::Ready(Ok(()));
             }
-            if self.blocks.tail_is_empty() {
+            if self.blocks.tail_len() == 0 {
                 drop(self.blocks.take_tail());
             } else if spilled.broken().is_none() && self.has_place() {
                 let spilled = self.spilled.as_mut().expect("it spills");

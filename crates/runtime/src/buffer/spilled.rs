@@ -17,7 +17,11 @@
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use crate::spill::{Chain, Done, EXTENT, Spill, Transfer, Turn};
+use spillgate_core::budget::Side;
+use spillgate_core::time::{Duration, Instant};
+
+use crate::clock;
+use crate::spill::{Chain, Done, EXTENT, Haste, Order, Spill, Transfer, Turn};
 
 use super::BufferError;
 use super::blocks::BLOCK;
@@ -26,9 +30,14 @@ use super::blocks::BLOCK;
 /// read at once.
 pub(super) const STAGE: u64 = 16 * 1024;
 
+/// A body that has wanted nothing of its folder for so long is at a slow client's pace, which a few
+/// milliseconds do not change.
+const SLOW_MIN: Duration = Duration::from_millis(200);
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Spilled {
+    side: Side,
     chain: Chain,
     /// The position of the first byte of the chain.
     start: u64,
@@ -43,6 +52,8 @@ pub(super) struct Spilled {
     /// Reads and writes wait for the queue apart: one that is served must not end the other's wait.
     read_turn: Option<Turn>,
     write_turn: Option<Turn>,
+    /// When the folder was last wanted.
+    wanted: Instant,
 }
 
 #[derive(Debug)]
@@ -70,8 +81,9 @@ pub(super) enum Handed {
 
 impl Spilled {
     /// Nothing is spilled; the first byte to be will be the one at `start`.
-    pub(super) fn new(spill: &Arc<Spill>, start: u64) -> Spilled {
+    pub(super) fn new(spill: &Arc<Spill>, start: u64, side: Side) -> Spilled {
         Spilled {
+            side,
             chain: Chain::new(spill),
             start,
             end: start,
@@ -83,7 +95,15 @@ impl Spilled {
             loaded_at: 0,
             read_turn: None,
             write_turn: None,
+            wanted: clock::now(),
         }
+    }
+
+    /// How soon the next job has to be done.
+    fn haste(&mut self) -> Haste {
+        let now = clock::now();
+        let before = std::mem::replace(&mut self.wanted, now);
+        if now.since(before) >= SLOW_MIN { Haste::Lazy } else { Haste::Now }
     }
 
     /// Bytes of memory in use.
@@ -123,7 +143,8 @@ impl Spilled {
             // A body that is gone still has a job under way in the place that is now ours.
             return Handed::Later(tail);
         }
-        match self.chain.write(offset, tail, &mut self.write_turn, waker) {
+        let haste = self.haste();
+        match self.chain.write(Order { offset, data: tail, haste }, &mut self.write_turn, waker) {
             Ok(transfer) => {
                 self.write = Some(Write { transfer, len, memory });
                 Handed::Writing
@@ -132,23 +153,31 @@ impl Spilled {
         }
     }
 
-    /// Waits for the write that is under way, and returns its memory, which is none if it failed:
-    /// its bytes stay there. Without a waker: only looks.
-    pub(super) fn poll_write(&mut self, waker: Option<&Waker>) -> Poll<Vec<u8>> {
-        let Some(write) = &mut self.write else { return Poll::Ready(Vec::new()) };
-        let Poll::Ready(Done { mut data, result }) = write.transfer.poll(waker) else {
+    /// Waits for the write that is under way; if it fails, its bytes stay here. Without a waker:
+    /// only looks.
+    pub(super) fn poll_write(&mut self, waker: Option<&Waker>) -> Poll<()> {
+        let Some(write) = &mut self.write else { return Poll::Ready(()) };
+        let Poll::Ready(Done { data, result }) = write.transfer.poll(waker) else {
             return Poll::Pending;
         };
         let len = write.len;
         self.write = None;
-        if let Err(error) = result {
-            self.broken = Some(BufferError::from_io(&error));
-            self.unwritten = data;
-            return Poll::Ready(Vec::new());
+        match result {
+            Ok(()) => self.end += len as u64,
+            Err(error) => {
+                self.broken = Some(BufferError::from_io(&error));
+                // The rest of its memory may be what the end of the body still fits into.
+                self.unwritten = data;
+                self.unwritten.shrink_to_fit();
+            }
         }
-        self.end += len as u64;
-        data.clear();
-        Poll::Ready(data)
+        Poll::Ready(())
+    }
+
+    /// Has a read been begun for the bytes at `position`, or are they here?
+    pub(super) fn is_loading(&self, position: u64) -> bool {
+        self.read.as_ref().is_some_and(|read| read.position == position)
+            || !matches!(self.at(position), Place::Disk)
     }
 
     /// Where the bytes at `position` are.
@@ -206,7 +235,12 @@ impl Spilled {
         }
         data.resize(len, 0);
         let memory = data.capacity();
-        match self.chain.read(offset, data, &mut self.read_turn, Some(waker)) {
+        let haste = match self.side {
+            // A worker's slot is taken while it reads a request.
+            Side::Intake => Haste::Now,
+            Side::Collect => self.haste(),
+        };
+        match self.chain.read(Order { offset, data, haste }, &mut self.read_turn, Some(waker)) {
             Ok(transfer) => {
                 self.read = Some(Read { transfer, position, memory });
                 true

@@ -118,6 +118,11 @@ impl Storage {
         })
     }
 
+    /// Can bodies spill?
+    pub fn spills(&self) -> bool {
+        self.spill.is_some()
+    }
+
     /// What about the spill folders is allowed but probably not meant.
     pub fn warnings(&self) -> &[spill::Warning] {
         self.spill.as_ref().map_or(&[], |spill| spill.warnings())
@@ -247,6 +252,11 @@ impl Storage {
     fn sockets(&self, before: u64, after: u64) {
         let (before, after) = (ByteSize::from_bytes(before), ByteSize::from_bytes(after));
         self.tell(Input::Sockets { before, after });
+    }
+
+    /// Is memory short for bodies of `side`?
+    pub(super) fn is_short(&self, side: Side) -> bool {
+        self.lock().budget.is_short(side)
     }
 
     /// Counts a response body that found no place.

@@ -430,6 +430,13 @@ impl Responder for H1Responder<'_> {
         Poll::Ready(Ok(count))
     }
 
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendFailure>> {
+        self.end_head();
+        ready!(self.poll_flush(cx))?;
+        let outcome = self.stream.poll_writable(cx).map_ok(|()| 0);
+        self.watched(cx, outcome).map_ok(|_| ())
+    }
+
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<SendFailure> {
         self.end_head();
         if let Poll::Ready(Err(failure)) = self.poll_flush(cx) {

@@ -148,6 +148,9 @@ pub trait Responder {
         pipe: &mut Pipe,
     ) -> Poll<Result<usize, SendFailure>>;
 
+    /// Wait until a send would be taken, so that its bytes need not be fetched before.
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SendFailure>>;
+
     /// There is nothing to send for now: hand over what was gathered, the head too. Ready only when
     /// the client has closed the connection altogether; the task is woken when it does.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<SendFailure>;

@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use spillgate_core::units::ByteSize;
@@ -176,6 +177,23 @@ impl Stream {
         }
     }
 
+    /// Wait until the kernel would take more, for bytes that have to be fetched first. Asks it, as
+    /// the engine knows only that a write has failed.
+    pub fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let mut guard = ready!(self.fd.poll_write_ready(cx))?;
+            let mut asked = [PollFd::new(&self.fd, PollFlags::OUT)];
+            match rustix::event::poll(&mut asked, Some(&Timespec::default())) {
+                // What is told between the two is not cleared with what was known before.
+                Ok(0) => guard.clear_ready(),
+                // An error counts as room: the write tells it.
+                Ok(_) => return Poll::Ready(Ok(())),
+                Err(Errno::INTR) => {}
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
+        }
+    }
+
     /// What the engine has seen of the other end, without a system call. The caller's task is woken
     /// when that changes.
     pub fn peer_state(&self, cx: &mut Context<'_>) -> PeerState {
@@ -283,4 +301,38 @@ impl Readable<'_> {
 /// Does it say no more than "not now"?
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::task::Waker;
+
+    use super::*;
+
+    #[test]
+    fn room_is_waited_for_and_told() {
+        let engine = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        engine.expect("an engine").block_on(async {
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            let pair =
+                rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None);
+            let (one, other) = pair.expect("a pair of sockets");
+            let stream = Stream::new(one).expect("a stream");
+            poll_fn(|cx| stream.poll_writable(cx)).await.expect("there is room at first");
+            while rustix::net::send(&stream.fd, &[7; 4096], SendFlags::NOSIGNAL).is_ok() {}
+            // The engine has not seen a write fail: the kernel is asked.
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(stream.poll_writable(&mut cx).is_pending());
+            let empty = async {
+                let mut bytes = [0; 4096];
+                while rustix::net::recv(&other, &mut bytes, RecvFlags::empty()).is_ok() {}
+            };
+            let room = poll_fn(|cx| stream.poll_writable(cx));
+            let (room, ()) = tokio::join!(room, empty);
+            room.expect("there is room again");
+            drop(other);
+            poll_fn(|cx| stream.poll_writable(cx)).await.expect("the write tells the end");
+        });
+    }
 }

@@ -27,6 +27,8 @@ pub(crate) struct Knobs {
 pub(crate) struct State {
     /// Each call waits until this is off.
     pub(crate) stalled: bool,
+    /// So many of them do not wait.
+    pub(crate) pass: u32,
     /// Writes that reach beyond this byte of the file end there, and then fail: the disk is full.
     pub(crate) full_at: Option<u64>,
     /// Most bytes of one call.
@@ -55,7 +57,10 @@ impl Knobs {
         let mut state = self.state.lock().expect("no test panics here");
         state.calls += 1;
         self.changed.notify_all();
-        *self.changed.wait_while(state, |state| state.stalled).expect("no test panics here")
+        let is_held = |state: &mut State| state.stalled && state.pass == 0;
+        let mut state = self.changed.wait_while(state, is_held).expect("no test panics here");
+        state.pass = state.pass.saturating_sub(1);
+        *state
     }
 }
 

@@ -3,10 +3,11 @@
 //! A folder is tried out before anything is served, so that a mistake is an error at start. Absent:
 //! extents and jobs; this file is done when the segment files are open.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,6 +18,16 @@ use super::segment::{SegmentFile, write_all};
 /// Segment files in each folder. Plain choice: a file's inode lock is taken by one write at a time,
 /// and more threads than this rarely write at once.
 pub const SEGMENTS: usize = 4;
+
+/// Folders for temporary files that outlive a restart, so that they are on a disk. The one that the
+/// environment names comes after it.
+const TEMPORARY: &str = "/var/tmp";
+
+/// Part of the free disk space that bodies may take where no limit is set: one in so many.
+const FREE_SHARE: u64 = 4;
+
+/// The most that they may take then. Plain choice: 16,000 slow readers of 1 MiB.
+const FREE_MAX: ByteSize = ByteSize::from_mib(16 * 1024);
 
 /// `f_type` of tmpfs and ramfs (`linux/magic.h`).
 const MEMORY_FILE_SYSTEMS: [i64; 2] = [0x0102_1994, 0x8584_58f6];
@@ -59,6 +70,55 @@ pub fn check_folder(folder: &Path, share: ByteSize) -> io::Result<Vec<Warning>> 
     check(folder, share).map_err(|error| named(folder, &error))
 }
 
+/// The first of the system's folders for temporary files that is on a disk and can be used.
+///
+/// # Errors
+/// There is none. The text says of each why.
+pub fn temporary_folder() -> io::Result<PathBuf> {
+    first_usable([PathBuf::from(TEMPORARY), std::env::temp_dir()])
+}
+
+fn first_usable(folders: impl IntoIterator<Item = PathBuf>) -> io::Result<PathBuf> {
+    let mut why = Vec::new();
+    for folder in folders {
+        match check_folder(&folder, ByteSize::ZERO) {
+            Ok(warnings) => match warnings.first() {
+                None => return Ok(folder),
+                Some(warning) => why.push(warning.to_string()),
+            },
+            Err(error) => why.push(error.to_string()),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::NotFound, why.join("; ")))
+}
+
+/// What bodies may take of `folders` where no limit is set: a quarter of what is free there now, in
+/// whole MiB, at most 16 GiB. Folders on one file system share what is free there.
+///
+/// # Errors
+/// A folder is missing, or less than 4 MiB are free.
+pub fn share_of_free(folders: &[PathBuf]) -> io::Result<ByteSize> {
+    let (mut free, mut seen) = (ByteSize::ZERO, BTreeSet::new());
+    for folder in folders {
+        let device = fs::metadata(folder).map_err(|error| named(folder, &error))?.dev();
+        if !seen.insert(device) {
+            continue;
+        }
+        let about = rustix::fs::statfs(folder).map_err(|error| named(folder, &error.into()))?;
+        free += free_bytes(&about);
+    }
+    let share = (free.as_bytes() / FREE_SHARE).min(FREE_MAX.as_bytes()) >> 20;
+    if share == 0 {
+        return Err(io::Error::new(io::ErrorKind::StorageFull, "the spill folders are full"));
+    }
+    Ok(ByteSize::from_mib(share))
+}
+
+fn free_bytes(about: &rustix::fs::StatFs) -> ByteSize {
+    let block = u64::try_from(about.f_bsize).unwrap_or(0);
+    ByteSize::from_bytes(about.f_bavail.saturating_mul(block))
+}
+
 fn check(folder: &Path, share: ByteSize) -> io::Result<Vec<Warning>> {
     if !fs::metadata(folder)?.is_dir() {
         return Err(io::ErrorKind::NotADirectory.into());
@@ -70,8 +130,7 @@ fn check(folder: &Path, share: ByteSize) -> io::Result<Vec<Warning>> {
     if MEMORY_FILE_SYSTEMS.contains(&about.f_type) {
         warnings.push(Warning::InMemory(folder.to_owned()));
     }
-    let block = u64::try_from(about.f_bsize).unwrap_or(0);
-    let free = ByteSize::from_bytes(about.f_bavail.saturating_mul(block));
+    let free = free_bytes(&about);
     if free < share {
         warnings.push(Warning::Small { folder: folder.to_owned(), free, share });
     }
@@ -126,6 +185,33 @@ mod tests {
         assert!(matches!(&*warnings.expect("fit for use"), [.., Warning::Small { .. }]));
         let _segment = make_segment(scratch.path()).expect("a segment");
         assert_eq!(fs::read_dir(scratch.path()).expect("readable").count(), 0);
+    }
+
+    #[test]
+    fn the_first_folder_that_is_on_a_disk_is_taken() {
+        let scratch = tempfile::tempdir().expect("a scratch folder");
+        let [missing, memory] = [scratch.path().join("missing"), PathBuf::from("/dev/shm")];
+        let error = first_usable([missing.clone(), memory.clone()]).expect_err("none is usable");
+        let text = error.to_string();
+        assert!(text.contains("missing") && text.contains("/dev/shm"), "{text}");
+        // On a machine whose scratch folder is in memory it is passed over, too.
+        match first_usable([missing, scratch.path().to_owned()]) {
+            Ok(folder) => assert_eq!(folder, scratch.path()),
+            Err(error) => assert!(error.to_string().contains("in memory"), "{error}"),
+        }
+    }
+
+    #[test]
+    fn without_a_limit_a_quarter_of_what_is_free_is_taken() {
+        let scratch = tempfile::tempdir().expect("a scratch folder");
+        let share = share_of_free(&[scratch.path().to_owned()]).expect("some of it is free");
+        assert!(share >= ByteSize::from_mib(1) && share <= FREE_MAX, "{share}");
+        let other = scratch.path().join("other");
+        fs::create_dir(&other).expect("a second folder");
+        let both = share_of_free(&[scratch.path().to_owned(), other]).expect("some of it is free");
+        assert!(both < share + share, "the free bytes of one disk count once: {both}, {share}");
+        assert!(share_of_free(&[]).is_err(), "nothing is free nowhere");
+        assert!(share_of_free(&[scratch.path().join("missing")]).is_err());
     }
 
     #[test]

@@ -1,13 +1,18 @@
 //! The I/O threads of the spill folders, and the bounded queue of their jobs.
 //!
-//! A shard hands over a `Vec` by value and gets it back when its job is done; it never touches a
-//! file and never waits for one. A queue that is full says so at once ([`Jobs::submit`]); who wants
-//! to is woken when it is half empty. A job that nobody waits for any more is still done: its
-//! extents are freed after it, and its `Vec` is dropped with it.
+//! A shard hands over a `Vec` by value and gets it back when its job is done (a write that worked
+//! frees it); it never touches a file and never waits for one. A queue that is full says so at once
+//! ([`Jobs::submit`]); who wants to is woken when it is half empty. A job that nobody waits for any
+//! more is still done: its extents are freed after it, and its `Vec` is dropped with it.
 //!
 //! Bound: [`QUEUE_MAX`] jobs wait, and `threads` are being done, each with at most one block of
 //! memory. That memory belongs to the budget of the body that handed it over; it can outlive a
 //! dropped body by the time of its job, so at most 8 MiB are in use beyond the budget.
+//!
+//! What a small job costs is mostly the wakes of the threads on both ends of it. So a burst rings
+//! one thread, a shard is rung once for all that it has not seen, and lazy jobs ([`Haste`]) are
+//! left for a thread that looks by itself. Their ends are told together, by whichever thread looks
+//! next in vain: a job that a disk holds up holds up no word of others while one thread is free.
 //!
 //! Sharing rule: one short lock around the queue; it is never held during I/O or while waking.
 
@@ -21,12 +26,25 @@ use std::time::Duration;
 
 use super::extent::{Extent, Extents};
 use super::segment::{read_all, write_all};
+use crate::shard::Bell;
 
 /// Jobs that may wait for an I/O thread. Plain choice: at 50 µs a job the last one waits 6 ms.
 pub const QUEUE_MAX: usize = 128;
 
-/// Between two looks for disk space to give back, while there is nothing else to do.
-const PAUSE: Duration = Duration::from_millis(250);
+/// Jobs that wait for each thread that is awake before another is rung. Plain choice: a thread does
+/// as many in the time that it takes to wake one.
+const BURST: usize = 8;
+
+/// Longest time until a dozing thread looks for jobs by itself, and for disk space to give back.
+/// So long a lazy job waits, or one behind another that a disk holds up; and so long the word of a
+/// lazy job's end.
+const DOZE: Duration = Duration::from_millis(10);
+
+/// Looks in vain after which a thread no longer looks by itself: a second.
+const DOZES_MAX: u32 = 100;
+
+/// Lazy jobs for which a dozing thread is rung all the same, and lazy ends that are told at once.
+const LAZY_MAX: usize = 32;
 
 /// Why a lock cannot be poisoned.
 const UNPOISONED: &str = "nothing panics under this lock";
@@ -56,13 +74,26 @@ pub(super) struct Job {
     pub(super) direction: Direction,
     pub(super) pieces: Vec<Piece>,
     pub(super) data: Vec<u8>,
+    /// Nobody is in a hurry.
+    lazy: bool,
     cell: Arc<Cell>,
+}
+
+/// How soon a job has to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Haste {
+    /// At once.
+    Now,
+    /// Within some ten milliseconds, together with others: most of what a small job costs is the
+    /// wakes of the threads on both ends of it.
+    Lazy,
 }
 
 /// What came of a job: the memory that was handed over, and whether it worked.
 #[derive(Debug)]
 pub(crate) struct Done {
-    /// The same memory, filled by a read.
+    /// The same memory: filled by a read, and still full after a write that failed. A write that
+    /// worked frees it at once, however late somebody looks.
     pub(crate) data: Vec<u8>,
     /// Whether all of it was transferred.
     pub(crate) result: io::Result<()>,
@@ -83,14 +114,14 @@ struct Cell {
 #[derive(Debug, Default)]
 struct CellState {
     done: Option<Done>,
-    waker: Option<Waker>,
+    waker: Option<(Waker, Bell)>,
 }
 
 /// The queue and its threads' common memory.
 #[derive(Debug)]
 pub(super) struct Jobs {
     queue: Mutex<Queue>,
-    /// Rung for each job, and when the queue is closed.
+    /// Rung as [`Queue::bell`] says, and when the queue is closed.
     filled: Condvar,
     extents: Arc<Extents>,
     pub(super) counts: Counts,
@@ -108,8 +139,26 @@ pub(super) struct Counts {
 struct Queue {
     jobs: VecDeque<Job>,
     closed: bool,
+    /// Threads with a job, or looking for one.
+    awake: usize,
+    /// Threads that look by themselves soon.
+    dozing: usize,
+    /// Threads that look when they are rung, and not before.
+    sleeping: usize,
+    /// Threads that were rung and are not awake yet.
+    rung: usize,
+    /// Who waits for lazy jobs that have ended. At most [`LAZY_MAX`].
+    told: Vec<(Waker, Bell)>,
     waiting: BTreeMap<u64, Waker>,
     next: u64,
+}
+
+/// Whom a new job rings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ring {
+    Nobody,
+    One,
+    All,
 }
 
 /// A place among those who wait for the queue; given up when dropped.
@@ -119,9 +168,39 @@ pub(crate) struct Turn {
     number: u64,
 }
 
+impl Queue {
+    /// Is there nothing to do and nobody to tell?
+    fn is_idle(&self) -> bool {
+        self.jobs.is_empty() && self.told.is_empty() && !self.closed
+    }
+
+    /// Whom to ring for the job that was just added. One bell costs as much as a small job, so a
+    /// burst rings one thread, and more only where that one cannot keep up; but nobody is left
+    /// asleep who could be needed while a disk holds the others up.
+    fn bell(&mut self, lazy: bool) -> Ring {
+        if self.sleeping > 0 {
+            (self.dozing, self.sleeping) = (self.dozing + self.sleeping, 0);
+            self.rung = self.dozing;
+            return Ring::All;
+        }
+        let looks_soon = lazy && self.jobs.len() < LAZY_MAX;
+        let busy = self.awake + self.rung;
+        if !looks_soon && self.dozing > self.rung && self.jobs.len() > BURST * busy {
+            self.rung += 1;
+            return Ring::One;
+        }
+        Ring::Nobody
+    }
+}
+
 impl Job {
-    pub(super) fn new(direction: Direction, pieces: Vec<Piece>, data: Vec<u8>) -> Job {
-        Job { direction, pieces, data, cell: Arc::default() }
+    pub(super) fn new(
+        direction: Direction,
+        haste: Haste,
+        pieces: Vec<Piece>,
+        data: Vec<u8>,
+    ) -> Job {
+        Job { direction, pieces, data, lazy: haste == Haste::Lazy, cell: Arc::default() }
     }
 
     fn run(&mut self) -> io::Result<()> {
@@ -136,16 +215,16 @@ impl Job {
         Ok(())
     }
 
-    /// Lets go of the extents, then leaves the result: who sees it finds what it freed free.
-    fn finish(self, result: io::Result<()>) {
+    /// Lets go of the extents and of memory that nobody needs, then leaves the result: who sees it
+    /// finds what it freed free. Returns whom to wake.
+    fn finish(mut self, result: io::Result<()>) -> Option<(Waker, Bell)> {
         drop(self.pieces);
+        if self.direction == Direction::Write && result.is_ok() {
+            self.data = Vec::new();
+        }
         let mut state = self.cell.lock();
         state.done = Some(Done { data: self.data, result });
-        let waker = state.waker.take();
-        drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        state.waker.take()
     }
 }
 
@@ -163,7 +242,10 @@ impl Transfer {
             return Poll::Ready(done);
         }
         if let Some(waker) = waker {
-            state.waker = Some(waker.clone());
+            match &mut state.waker {
+                Some((kept, _)) => kept.clone_from(waker),
+                None => state.waker = Some((waker.clone(), Bell::of_this_thread())),
+            }
         }
         Poll::Pending
     }
@@ -209,9 +291,15 @@ impl Jobs {
             return Err(job);
         }
         let transfer = Transfer { cell: Arc::clone(&job.cell) };
+        let lazy = job.lazy;
         queue.jobs.push_back(job);
+        let ring = queue.bell(lazy);
         drop(queue);
-        self.filled.notify_one();
+        match ring {
+            Ring::All => self.filled.notify_all(),
+            Ring::One => self.filled.notify_one(),
+            Ring::Nobody => {}
+        }
         *turn = None;
         Ok(transfer)
     }
@@ -221,17 +309,43 @@ impl Jobs {
         self.lock().jobs.len()
     }
 
+    /// Threads that look only when they are rung.
+    #[cfg(test)]
+    pub(super) fn sleeping(&self) -> usize {
+        self.lock().sleeping
+    }
+
     /// Lets the threads end once the queue is empty.
     pub(super) fn close(&self) {
-        self.lock().closed = true;
+        let mut queue = self.lock();
+        queue.closed = true;
+        (queue.dozing, queue.sleeping) = (queue.dozing + queue.sleeping, 0);
+        drop(queue);
         self.filled.notify_all();
     }
 
     fn work(&self) {
+        self.lock().awake += 1;
         while let Some(mut job) = self.next_job() {
             let result = job.run();
             self.count(&job, result.is_ok());
-            job.finish(result);
+            let lazy = job.lazy;
+            match job.finish(result) {
+                Some(waiter) if lazy => self.tell_later(waiter),
+                Some((waker, bell)) => bell.wake(waker),
+                None => {}
+            }
+        }
+        self.lock().awake -= 1;
+    }
+
+    fn tell_later(&self, waiter: (Waker, Bell)) {
+        let mut queue = self.lock();
+        queue.told.push(waiter);
+        if queue.told.len() >= LAZY_MAX {
+            let told = std::mem::take(&mut queue.told);
+            drop(queue);
+            wake(told);
         }
     }
 
@@ -244,8 +358,10 @@ impl Jobs {
         counter.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// The oldest job; none when the queue is closed and empty.
+    /// The oldest job; none when the queue is closed and empty. Tells the ends of lazy jobs before
+    /// it waits.
     fn next_job(&self) -> Option<Job> {
+        let mut in_vain = 0;
         let mut queue = self.lock();
         loop {
             if let Some(job) = queue.jobs.pop_front() {
@@ -257,31 +373,51 @@ impl Jobs {
                 woken.into_values().for_each(Waker::wake);
                 return Some(job);
             }
-            if queue.closed {
+            let (told, closed) = (std::mem::take(&mut queue.told), queue.closed);
+            drop(queue);
+            wake(told);
+            if closed {
                 return None;
             }
-            drop(queue);
             let punched = self.extents.punch_one();
             queue = self.lock();
-            if !punched && queue.jobs.is_empty() && !queue.closed {
-                queue = self.rest(queue);
+            if !punched && queue.is_idle() {
+                (queue, in_vain) = self.rest(queue, in_vain + 1);
             }
         }
     }
 
-    /// Sleeps until a job comes; where extents may become a surplus, not longer than [`PAUSE`]: who
-    /// frees them rings no bell.
-    fn rest<'q>(&self, queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
-        if self.extents.may_have_surplus() {
-            let (queue, _) = self.filled.wait_timeout(queue, PAUSE).expect(UNPOISONED);
-            return queue;
+    /// Dozes, or sleeps until it is rung where nothing was to be done for some time. Where extents
+    /// may become a surplus it dozes on: who frees them rings no bell. Who was asleep has looked in
+    /// vain no time, so that a steady trickle of jobs does not ring it for each.
+    fn rest<'q>(
+        &self,
+        mut queue: MutexGuard<'q, Queue>,
+        mut in_vain: u32,
+    ) -> (MutexGuard<'q, Queue>, u32) {
+        queue.awake -= 1;
+        if in_vain > DOZES_MAX && !self.extents.may_have_surplus() {
+            queue.sleeping += 1;
+            // A bell makes dozers of all sleepers, so that nobody is counted twice.
+            queue = self.filled.wait_while(queue, |queue| queue.sleeping > 0).expect(UNPOISONED);
+            in_vain = 0;
+        } else {
+            queue.dozing += 1;
+            queue = self.filled.wait_timeout(queue, DOZE).expect(UNPOISONED).0;
         }
-        self.filled.wait(queue).expect(UNPOISONED)
+        queue.dozing -= 1;
+        queue.awake += 1;
+        queue.rung = queue.rung.saturating_sub(1);
+        (queue, in_vain)
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().expect(UNPOISONED)
     }
+}
+
+fn wake(told: Vec<(Waker, Bell)>) {
+    told.into_iter().for_each(|(waker, bell)| bell.wake(waker));
 }
 
 impl Drop for Turn {

@@ -31,10 +31,10 @@ use spillgate_core::units::ByteSize;
 
 pub use extent::EXTENT;
 use extent::{Extent, Extents};
-pub use folder::{SEGMENTS, Warning, check_folder};
+pub use folder::{SEGMENTS, Warning, check_folder, share_of_free, temporary_folder};
 pub use jobs::QUEUE_MAX;
 use jobs::{Direction, Job, Jobs, Piece};
-pub(crate) use jobs::{Done, Transfer, Turn};
+pub(crate) use jobs::{Done, Haste, Transfer, Turn};
 use segment::SegmentFile;
 
 /// Where bodies spill.
@@ -42,7 +42,7 @@ use segment::SegmentFile;
 pub struct Settings {
     /// The folders; segment files are made there and unlinked at once. At least one.
     pub folders: Vec<PathBuf>,
-    /// Most bytes that all folders together may hold. At least 256 KiB. Default 4 GiB.
+    /// Most bytes that all folders together may hold. At least 256 KiB.
     pub size_max: ByteSize,
     /// Threads that read and write spill files. Default 2; range 1 to 64.
     pub threads: u16,
@@ -133,6 +133,17 @@ impl Spill {
     }
 }
 
+/// What a body wants done in its chain.
+#[derive(Debug)]
+pub(crate) struct Order {
+    /// Where in the chain.
+    pub(crate) offset: u64,
+    /// What is to be written, or filled.
+    pub(crate) data: Vec<u8>,
+    /// How soon.
+    pub(crate) haste: Haste,
+}
+
 impl Drop for Spill {
     fn drop(&mut self) {
         self.jobs.close();
@@ -174,24 +185,24 @@ impl Chain {
     /// waker, `turn` then stands for the wait.
     pub(crate) fn write(
         &self,
-        offset: u64,
-        data: Vec<u8>,
+        order: Order,
         turn: &mut Option<Turn>,
         waker: Option<&Waker>,
     ) -> Result<Transfer, Vec<u8>> {
-        let job = Job::new(Direction::Write, self.pieces(offset, data.len()), data);
+        let Order { offset, data, haste } = order;
+        let job = Job::new(Direction::Write, haste, self.pieces(offset, data.len()), data);
         self.spill.jobs.submit(job, turn, waker).map_err(|job| job.data)
     }
 
     /// Begins to fill all of `data` from `offset`; else like [`Chain::write`].
     pub(crate) fn read(
         &self,
-        offset: u64,
-        data: Vec<u8>,
+        order: Order,
         turn: &mut Option<Turn>,
         waker: Option<&Waker>,
     ) -> Result<Transfer, Vec<u8>> {
-        let job = Job::new(Direction::Read, self.pieces(offset, data.len()), data);
+        let Order { offset, data, haste } = order;
+        let job = Job::new(Direction::Read, haste, self.pieces(offset, data.len()), data);
         self.spill.jobs.submit(job, turn, waker).map_err(|job| job.data)
     }
 

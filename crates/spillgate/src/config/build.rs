@@ -17,6 +17,7 @@ use spillgate_proxy::settings::{
 use spillgate_runtime::http::settings::{Endpoint, HalfClose, ListenerSettings, TrustedFrom};
 
 use super::check::routes::pool_by_default;
+use super::key::Place;
 use super::raw::{Raw, Section};
 use super::value::Value;
 use super::{AdminSettings, Config, control_path_default};
@@ -33,7 +34,7 @@ pub(super) fn build(raw: &Raw, cores: u32) -> Config {
         buffer_memory_max: top.size("buffer_memory_max"),
         body_memory_max: top.size("body_memory_max"),
         body_wait_max: top.duration("body_wait_max"),
-        spill: raw.spill.as_ref().map(spill),
+        spill: spill(raw.spill.as_ref().unwrap_or(&Section::empty(Place::Spill, ""))),
         stop_delay: top.duration("stop_delay"),
         drain_time_max: top.duration("drain_time_max"),
         listeners: raw.listeners.iter().map(listener).collect(),
@@ -97,8 +98,9 @@ fn spill(section: &Section) -> SpillSettings {
         _ => Vec::new(),
     };
     SpillSettings {
+        enabled: section.value("enabled").and_then(|value| value.as_flag()) != Some(false),
         folders,
-        size_max: section.size("size_max"),
+        size_max: section.value("size_max").and_then(|value| value.as_size()),
         threads: section.number("threads"),
     }
 }

@@ -89,7 +89,7 @@ fn section(place: Place) -> (&'static str, &'static str) {
         ),
         Place::Spill => (
             "`[spill]`",
-            "Where bodies go that are too large for memory.\nWithout the section nothing spills.",
+            "Where bodies go that are too large for memory.\nThey do so without the section, too.",
         ),
         Place::AccessLog => ("`[access_log]`", "One record for each exchange."),
         Place::Admin => (

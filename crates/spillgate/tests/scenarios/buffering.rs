@@ -259,7 +259,8 @@ fn chunked(target: &str, body: &[u8]) -> Vec<u8> {
 #[test]
 fn with_memory_for_one_body_all_finish_in_turn() {
     let (echo, spillgate) = Echo::behind(|config| {
-        config.top("buffer_memory_max = \"1MiB\"\nbody_memory_max = \"512KiB\"")
+        let memory = "buffer_memory_max = \"1MiB\"\nbody_memory_max = \"512KiB\"";
+        config.top(memory).section("[spill]\nenabled = false")
     });
     let body = Echo::bytes(500_000);
     let clients: Vec<Link> = (0..10).map(|_| spillgate.connect()).collect();

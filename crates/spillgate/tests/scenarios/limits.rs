@@ -341,7 +341,8 @@ fn accepting_pauses_when_descriptors_run_short() {
 fn memory_for_bodies_that_is_used_up() {
     let (echo, spillgate) = Echo::behind(|config| {
         let memory = "buffer_memory_max = \"1MiB\"\nbody_memory_max = \"256KiB\"";
-        config.top(memory).top("body_wait_max = \"100ms\"")
+        let memory = config.top(memory).top("body_wait_max = \"100ms\"");
+        memory.section("[spill]\nenabled = false")
     });
     let shed = |response: Message| {
         assert_eq!(response.status(), 503);

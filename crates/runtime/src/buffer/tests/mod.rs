@@ -1,5 +1,6 @@
 //! Buffers against real storage: bytes by position, waits, failures.
 
+mod ahead;
 mod spilling;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -194,7 +195,7 @@ fn a_finished_response_keeps_what_it_holds() {
     assert_eq!(buffer.try_append(&body(1, 0, 10_000)), Ok(10_000));
     assert_eq!(storage.view().budget.collect, ByteSize::from_kib(64));
     buffer.finish();
-    assert_eq!(storage.view().budget.collect, ByteSize::from_kib(16));
+    assert_eq!(storage.view().budget.collect, ByteSize::from_kib(10));
     read_and_check(&mut buffer, 1, 0, 10_000);
 }
 

@@ -10,7 +10,7 @@ use crate::spill::{EXTENT, QUEUE_MAX};
 const MIB: u64 = 1 << 20;
 
 /// Runs a future to its end on a small engine.
-fn run<F: Future>(future: F) -> F::Output {
+pub(super) fn run<F: Future>(future: F) -> F::Output {
     let engine = tokio::runtime::Builder::new_current_thread().enable_time().build();
     engine.expect("an engine").block_on(future)
 }
@@ -24,19 +24,24 @@ fn on_disk(memory: u64, body_memory: u64, size: u64) -> (Arc<Storage>, tempfile:
 }
 
 /// A storage over a file that misbehaves on demand.
-fn on_double(memory: u64, body_memory: u64, size: u64) -> (Arc<Storage>, Arc<Knobs>) {
+pub(super) fn on_double(memory: u64, body_memory: u64, size: u64) -> (Arc<Storage>, Arc<Knobs>) {
     let (spill, knobs) = doubles::spill(size, 1);
     (Storage::over(&settings(memory, body_memory), Some(spill)), knobs)
 }
 
 /// The budget pays for all memory; a reader on a full disk may use one stage more.
-fn check_charge(buffer: &Buffer) {
+pub(super) fn check_charge(buffer: &Buffer) {
     let most = buffer.account.charged() + STAGE;
     assert!(buffer.held() <= most, "{} held, {most} charged", buffer.held());
     assert!(buffer.is_spilled() || buffer.held() <= buffer.account.charged());
 }
 
-async fn fill(buffer: &mut Buffer, seed: u64, len: usize, step: usize) -> Result<(), BufferError> {
+pub(super) async fn fill(
+    buffer: &mut Buffer,
+    seed: u64,
+    len: usize,
+    step: usize,
+) -> Result<(), BufferError> {
     let bytes = body(seed, 0, len);
     for piece in bytes.chunks(step) {
         buffer.append_all(piece).await?;
@@ -46,7 +51,12 @@ async fn fill(buffer: &mut Buffer, seed: u64, len: usize, step: usize) -> Result
     Ok(())
 }
 
-async fn drain(buffer: &mut Buffer, seed: u64, from: u64, len: u64) -> Result<(), BufferError> {
+pub(super) async fn drain(
+    buffer: &mut Buffer,
+    seed: u64,
+    from: u64,
+    len: u64,
+) -> Result<(), BufferError> {
     let mut position = from;
     while position < from + len {
         let chunk = buffer.next_chunk().await?;
@@ -64,7 +74,7 @@ fn used(storage: &Storage) -> u64 {
     storage.view().spill.expect("there is a folder").used.as_bytes()
 }
 
-fn is_clean(storage: &Storage) -> bool {
+pub(super) fn is_clean(storage: &Storage) -> bool {
     let view = storage.view();
     view.budget.intake == ByteSize::ZERO
         && view.budget.collect == ByteSize::ZERO
@@ -179,7 +189,9 @@ fn a_finished_spilled_response_holds_one_stage() {
     }
     buffer.finish();
     run(drain(&mut buffer, 5, 0, 500_000)).expect("it is there");
-    assert_eq!(storage.view().budget.collect, ByteSize::from_kib(32));
+    let held = storage.view().budget.collect.as_bytes();
+    // What is less than a step more is not given back: the tail may wait behind a write.
+    assert!((32 << 10..(32 << 10) + FIT_MIN).contains(&held), "{held}");
     run(drain(&mut buffer, 5, 500_000, written - 500_000)).expect("it is there");
 }
 

@@ -125,9 +125,12 @@ fn memory(raw: &Raw, problems: &mut Vec<Problem>) {
         }
         problems.push(problem.mend("raise `buffer_memory_max`, or lower `body_memory_max`"));
     }
-    let room = match &raw.spill {
-        None => Some((intake, "without [spill], bodies stay in 70 % of `buffer_memory_max`")),
-        Some(spill) => spill
+    let Some(spill) = &raw.spill else { return };
+    let room = match spill.value("enabled").and_then(|value| value.as_flag()) {
+        Some(false) => {
+            Some((intake, "nothing spills, so bodies stay in 70 % of `buffer_memory_max`"))
+        }
+        _ => spill
             .value("size_max")
             .and_then(|value| value.as_size())
             .map(|size| (size + one, "bodies spill within `size_max` of [spill]")),

@@ -9,21 +9,35 @@ use super::{mib, tib};
 pub(in crate::config::table) const KEYS: &[Key] = &[
     Key {
         place: Place::Spill,
+        name: "enabled",
+        kind: Kind::Flag,
+        preset: Preset::Is("true"),
+        live: false,
+        line: "whether bodies spill to disk",
+        text: "Without it, a body that memory has no room for waits (a request) or keeps its \
+               worker until its client has read it (an answer).",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Spill,
         name: "folders",
         kind: Kind::Folders,
-        preset: Preset::Required(r#"["/var/lib/spillgate"]"#),
+        preset: Preset::Derived("`/var/tmp`, else the folder that `TMPDIR` names, else `/tmp`"),
         live: false,
         line: "folders on disk where bodies spill",
         text: "Segment files are made there and unlinked at once, so nothing is left after an \
                end of any kind. Folders on different disks share the work. A folder on tmpfs is \
-               memory again, and warned about.",
+               memory again, and warned about. A folder that is named here and cannot be used \
+               is an error at start. By default, folders that cannot be used, or are on tmpfs, \
+               are passed over, and where none is left bodies stay in memory; the log tells \
+               which.",
         since: "0.1.0",
     },
     Key {
         place: Place::Spill,
         name: "size_max",
         kind: Kind::Size { min: mib(1), max: tib(1024) },
-        preset: Preset::Is(r#""4GiB""#),
+        preset: Preset::Derived("a quarter of what is free there at start, at most 16GiB"),
         live: false,
         line: "most bytes that all folders together may hold",
         text: "A request body of known length is counted whole before it spills, and waits up to \

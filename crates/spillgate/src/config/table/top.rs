@@ -56,7 +56,7 @@ pub(in crate::config::table) const KEYS: &[Key] = &[
         live: false,
         line: "bytes of one body that stay in memory",
         text: "What is beyond goes to the folders of `[spill]`; when those are full, a request \
-               is shed and an answer is relayed. Without that section the whole body stays in \
+               is shed and an answer is relayed. Where nothing spills the whole body stays in \
                memory, within `buffer_memory_max`.",
         since: "0.1.0",
     },

@@ -1,0 +1,56 @@
+//! What a body writes to its spill folder before it has to, and what it leaves there.
+//!
+//! A slow body holds memory for as long as it lasts, so where memory is short its tail is written
+//! as soon as that is worth a write, and a slow reader's bytes stay on disk until they can be sent.
+//! Where memory is not short nothing is written that would have stayed in memory.
+//!
+//! The rule for "short" is the budget's alone ([`Budget::is_short`]): it would refuse a block that
+//! could spill. Nobody waits for such a write; where it cannot be done the tail stays.
+//!
+//! [`Budget::is_short`]: spillgate_core::budget::Budget::is_short
+
+use spillgate_core::budget::Side;
+
+use super::Buffer;
+use super::spilled::{Handed, STAGE};
+
+/// A tail is written ahead when it holds so much. Plain choice: half a stage; the work of a write
+/// hardly depends on its size.
+const AHEAD_MIN: u64 = STAGE / 2;
+
+impl Buffer {
+    /// Hands the tail over to be written although there is room in it, if that is worth a write.
+    pub(super) fn write_ahead(&mut self) {
+        if self.spilled.is_none() || self.blocks.tail_len() < AHEAD_MIN || !self.lasts() {
+            return;
+        }
+        let spilled = self.spilled.as_mut().expect("it spills");
+        if spilled.poll_write(None).is_pending()
+            || spilled.broken().is_some()
+            || !self.account.storage.is_short(self.side)
+            || !self.has_place()
+        {
+            return;
+        }
+        let spilled = self.spilled.as_mut().expect("it spills");
+        if let Handed::Later(tail) = spilled.write(self.blocks.take_tail(), None) {
+            self.blocks.put_back(tail);
+        }
+    }
+
+    /// Will the tail stay for some time? That of a request until the rest has come; it is read as
+    /// soon as it is whole. That of a response while its reader has others to take before it.
+    fn lasts(&self) -> bool {
+        match self.side {
+            Side::Intake => self.known_len != Some(self.len),
+            Side::Collect => self.read < self.blocks.tail_start(),
+        }
+    }
+
+    /// Are the next unread bytes on disk, and nothing done yet to load them?
+    pub fn is_away(&self) -> bool {
+        self.unread() > 0
+            && self.blocks.at(self.read).is_none()
+            && self.spilled.as_ref().is_some_and(|spilled| !spilled.is_loading(self.read))
+    }
+}

@@ -25,8 +25,8 @@ mod file;
 
 use file::Output;
 
-/// A buffer that has grown to this size is handed over. 128 KiB: some 300 records for one wake-up of
-/// the writer, which costs as much as writing fifty of them.
+/// A buffer that has grown to this size is handed over. 128 KiB: some 300 records for one wake-up
+/// of the writer, which costs as much as writing fifty of them.
 const BATCH_SIZE: usize = 128 * 1024;
 /// Room for the record that crosses `BATCH_SIZE`, so that buffers rarely grow.
 const BATCH_CAPACITY: usize = BATCH_SIZE + 4 * 1024;

@@ -9,12 +9,16 @@ import re
 import resource
 import signal
 import subprocess
+import sys
 import time
 
 from workers import START_TIME, STALL_TIME, STOP_TIME, Workers, free_ports, until_listening
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+
+from measure import ROOT, ticks_of, tree  # noqa: E402
+
 TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -81,7 +85,7 @@ class NginxHaproxy:
 
     def cpu_seconds(self):
         """Processor time of the proxies so far."""
-        return sum(cpu_of_tree(process.pid) for process in self.processes)
+        return cpu_seconds(pid for process in self.processes for pid in tree(process.pid))
 
 
 class Spillgate:
@@ -130,7 +134,7 @@ class Spillgate:
         await until(lambda: not old & set(self.worker_pids()), seconds=120)
 
     def cpu_seconds(self):
-        return cpu_of(self.process.pid)
+        return cpu_seconds([self.process.pid])
 
 
 PEERS = {"nginx-haproxy": NginxHaproxy, "spillgate": Spillgate}
@@ -178,14 +182,8 @@ def executable(pid):
         return None
 
 
-def cpu_of(pid):
-    with open(f"/proc/{pid}/stat") as stat:
-        fields = stat.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
-
-
-def cpu_of_tree(pid):
-    return cpu_of(pid) + sum(cpu_of(child) for child in children(pid))
+def cpu_seconds(pids):
+    return sum(sum(ticks_of(pid)) for pid in pids) / TICK
 
 
 def tool_version(*command):

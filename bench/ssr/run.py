@@ -12,18 +12,16 @@ import asyncio
 import itertools
 import json
 import os
-import platform
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 
 import cases
 import load
 import table
 from cases import CASES
-from peers import PEERS, ROOT, Setup, tool_version
+from peers import PEERS, Setup, tool_version
+from measure import ROOT, commit, keep, machine
 
 RESULTS = os.path.join(ROOT, "bench/results/ssr.jsonl")
 
@@ -57,16 +55,6 @@ def inside_most(path):
         return max((json.loads(line)["inside"] for line in lines), default=0)
 
 
-def machine():
-    cores = len(os.sched_getaffinity(0))
-    return f"{cores} cores, Linux {platform.release()}, {tool_version('node', '--version')}"
-
-
-def commit():
-    asked = ["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=12"]
-    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
-
-
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cases", nargs="*", metavar="CASE", help=" | ".join(CASES))
@@ -88,7 +76,7 @@ def arguments():
 def run_all(chosen):
     """Measures, prints and keeps each row; returns what was found broken."""
     broken = []
-    tree = commit()
+    facts = {"commit": commit(), "machine": f"{machine()}, {tool_version('node', '--version')}"}
     for key in chosen.cases or CASES:
         case = CASES[key]
         for clients, name in itertools.product(chosen.clients or case.clients, chosen.peers.split(",")):
@@ -97,13 +85,9 @@ def run_all(chosen):
             found = asyncio.run(measure(case, name, clients, requests))
             if name == "spillgate":
                 broken += [f"{key}, c = {clients}: {text}" for text in cases.broken(case, clients, found)]
-            line = json.dumps({
-                "case": key, "peer": PEERS[name].name, "clients": clients, "requests": requests,
-                "workers": case.workers, **found, "version": PEERS[name].version(), "commit": tree,
-                "machine": machine(), "when": time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime())})
-            print(line, flush=True)
-            with open(chosen.out, "a") as out:
-                out.write(line + "\n")
+            row = {"case": key, "peer": PEERS[name].name, "clients": clients, "requests": requests,
+                   "workers": case.workers, **found, "version": PEERS[name].version(), **facts}
+            print(keep(chosen.out, row), flush=True)
     return broken
 
 

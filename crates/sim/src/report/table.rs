@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use spillgate_core::time::Duration;
+
 use crate::summary::{GroupSummary, PathSummary, PhaseSummary, Summary, TenantSummary};
 
 use super::{count, percent, reason, time};
@@ -90,7 +92,7 @@ impl<'s> Rows<'s> {
         for (name, share) in
             [("time p50", 50), ("time p90", 90), ("time p99", 99), ("time max", 100)]
         {
-            self.add(name, |summary| time(summary.time(share)));
+            self.add(name, |summary| answer_time(summary.time(share)));
         }
     }
 
@@ -119,8 +121,8 @@ impl<'s> Rows<'s> {
         if has_errors {
             self.add_part("  answered with 5xx", index, |group| group.errors);
         }
-        self.add("  time p50", |summary| time(at(summary, index).time(50)));
-        self.add("  time p99", |summary| time(at(summary, index).time(99)));
+        self.add("  time p50", |summary| answer_time(at(summary, index).time(50)));
+        self.add("  time p99", |summary| answer_time(at(summary, index).time(99)));
     }
 
     /// A part of the arrivals of the group at `index`.
@@ -142,8 +144,8 @@ impl<'s> Rows<'s> {
                 .push((format!("from {}", time(self.summaries[0].phases[index].from)), Vec::new()));
             self.add("  arrivals", |summary| rate(of(summary).arrivals, of(summary)));
             self.add("  answered in time", |summary| rate(of(summary).served, of(summary)));
-            self.add("  time p50 of these", |summary| time(of(summary).time(50)));
-            self.add("  time p99 of these", |summary| time(of(summary).time(99)));
+            self.add("  time p50 of these", |summary| answer_time(of(summary).time(50)));
+            self.add("  time p99 of these", |summary| answer_time(of(summary).time(99)));
         }
     }
 
@@ -158,8 +160,8 @@ impl<'s> Rows<'s> {
                     let PathSummary { arrivals, served, .. } = of(summary);
                     format!("{} {:>7}", count(*served), percent(*served, *arrivals))
                 });
-                self.add("  time p50", |summary| time(of(summary).time(50)));
-                self.add("  time p99", |summary| time(of(summary).time(99)));
+                self.add("  time p50", |summary| answer_time(of(summary).time(50)));
+                self.add("  time p99", |summary| answer_time(of(summary).time(99)));
             }
         }
     }
@@ -234,6 +236,24 @@ fn at(summary: &Summary, index: usize) -> &GroupSummary {
     &summary.groups[index]
 }
 
+/// A time to the answer; a line where nobody was answered, which is told as zero.
+fn answer_time(of: Duration) -> String {
+    if of.is_zero() { "–".to_owned() } else { time(of) }
+}
+
 fn digits(index: f64) -> String {
     format!("{index:.4}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_was_never_answered_has_no_time() {
+        let text = table(&[Summary::default()]);
+        let line = text.lines().find(|line| line.starts_with("time p99")).expect("it is told");
+        assert_eq!(line.split_whitespace().last(), Some("–"), "{text}");
+        assert_eq!(answer_time(Duration::from_millis(2)), "2.00 ms");
+    }
 }

@@ -84,7 +84,7 @@ impl Place {
     /// As the file writes it.
     pub(crate) fn title(self) -> &'static str {
         match self {
-            Place::Top => "the top of the file",
+            Place::Top => "the top level of the file",
             Place::Spill => "[spill]",
             Place::Listener => "[listener.NAME]",
             Place::Pool => "[pool.NAME]",

@@ -70,6 +70,9 @@ fn mend(line: &str, message: &str) -> Option<String> {
     if message.contains("unclosed table") {
         return Some("end the header with `]`".into());
     }
+    if message.starts_with("key with no value") || message.starts_with("invalid key-value pair") {
+        return Some("a line is `key = value`, or a header such as `[pool.app]`".into());
+    }
     let (key, value) = line.split_once('=')?;
     let (key, value) = (key.trim(), value.trim());
     let word = |c: char| c.is_ascii_alphanumeric() || ".:/%-_*".contains(c);

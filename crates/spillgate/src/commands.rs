@@ -41,10 +41,10 @@ fn commands(observer: &Arc<Observer>, stop: &Arc<Notify>) -> Commands {
 
 fn restart(observer: &Observer, pool: &str) -> Result<Restarted, String> {
     let workers = observer.workers();
-    let index = workers.find(pool).ok_or_else(|| format!("there is no pool {pool}"))?;
+    let index = workers.find(pool).ok_or_else(|| workers.unknown(pool))?;
     let handle = workers
         .supervisor(index)
-        .ok_or_else(|| format!("the workers of {pool} are started by others"))?
+        .ok_or_else(|| format!("the workers of {pool} are started by others: restart them there"))?
         .clone();
     Ok(Box::pin(async move {
         handle.restart().await.map_err(|error| supervisor::reason(error).to_owned())

@@ -59,6 +59,11 @@ impl WorkersOfPools {
         self.names.iter().position(|known| known == name)
     }
 
+    /// What to tell whoever names a pool that is none.
+    pub(crate) fn unknown(&self, name: &str) -> String {
+        format!("there is no pool {name}, only {}", self.names.join(", "))
+    }
+
     /// Stop all workers that are ours, all pools at the same time, and wait for their end.
     pub(crate) async fn stop(&self) {
         let handles = self.supervisors.iter().flatten();

@@ -9,6 +9,7 @@ use super::screen::millis;
 use super::story::{Killed, Outcome};
 use super::tally::Count;
 use crate::admin::status::EndStatus;
+use crate::counted::counted;
 
 /// All lines.
 pub(super) fn of(outcome: &Outcome, place: &Place) -> Vec<String> {
@@ -81,7 +82,7 @@ fn story(outcome: &Outcome) -> Vec<String> {
         Some(Err(error)) => format!("Restart: it did not go through: {error}."),
         None => "Restart: it did not end in time.".to_owned(),
     });
-    lines.extend(outcome.counted.as_ref().map(counted));
+    lines.extend(outcome.counted.as_ref().map(books));
     lines
 }
 
@@ -99,12 +100,12 @@ fn killed(killed: Option<&Killed>, retries: u64) -> String {
 }
 
 /// Spillgate's own books.
-fn counted(ends: &EndStatus) -> String {
+fn books(ends: &EndStatus) -> String {
     let sum = |counts: &std::collections::BTreeMap<String, u64>| counts.values().sum::<u64>();
     format!(
-        "Spillgate counted {} arrivals = {} successes + {} shed + {} refused + {} failed + \
+        "Spillgate counted {} = {} successes + {} shed + {} refused + {} failed + \
          {} abandoned + {} in progress.",
-        ends.arrivals,
+        counted(ends.arrivals, "arrival"),
         sum(&ends.successes),
         sum(&ends.shed),
         sum(&ends.refused),

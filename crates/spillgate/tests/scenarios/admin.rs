@@ -216,7 +216,9 @@ fn commands_tell_and_refuse() {
     let json: Value = serde_json::from_slice(&json.stdout).expect("it is JSON");
     assert_eq!(json["pools"][0]["workers"][0]["state"], "up");
 
-    for (pool, words) in [("app", "started by others"), ("nothing", "there is no pool nothing")] {
+    for (pool, words) in
+        [("app", "started by others"), ("nothing", "there is no pool nothing, only app")]
+    {
         for wait in [&[][..], &["--wait"]] {
             let refused = spillgate.ctl(&[&["restart", pool], wait].concat());
             assert_eq!(refused.status.code(), Some(1));

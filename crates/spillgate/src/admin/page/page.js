@@ -256,7 +256,7 @@ class Ends {
     this.rows.replaceChildren(...rows);
     const ended = totals.reduce((sum, now) => sum + now, 0);
     this.sum.textContent =
-      `${count(group.arrivals)} arrivals = ${count(ended)} ended + ${count(group.in_progress)} in progress`;
+      `${plural(group.arrivals, "arrival")} = ${count(ended)} ended + ${count(group.in_progress)} in progress`;
     this.before = group;
   }
 
@@ -295,7 +295,7 @@ class EndsCard {
 
 function showProcess(status) {
   const budget = status.budget;
-  const waiting = budget.waiting > 0 ? `${count(budget.waiting)} bodies wait for bytes` : "no body waits";
+  const waiting = budget.waiting > 0 ? `bodies that wait for room: ${count(budget.waiting)}` : "nothing waits for room";
   const left = element("div", "", [
     ...usage("Buffer memory", budget.memory_used, budget.memory_max, waiting),
     element("p", "note", [`${bytes(budget.sockets)} in the kernel for clients that read slowly`]),

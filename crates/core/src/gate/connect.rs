@@ -56,8 +56,8 @@ impl Gate {
         self.pool.refresh(index);
     }
 
-    /// Grant what can be granted to those who have a slot of the worker at `index`, and ask for as
-    /// many connections to be closed as the others need.
+    /// Grant what can be granted to those who have a slot of the worker at `index`. The others wait
+    /// on, for a connection that comes back or is being closed.
     pub(super) fn settle(&mut self, index: usize) {
         let mut turn = 0;
         while let Some(ticket) = self.pool.worker(index).reserved.get(turn).copied() {

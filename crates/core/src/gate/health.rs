@@ -62,10 +62,8 @@ impl Gate {
     fn learn_pace(&mut self, held: &Held, time: Option<Duration>, says_nothing: bool) {
         let now = self.now;
         let usual = self.answers.mean().unwrap_or_default();
-        let time = time.map(|time| match self.answers.mean_of(held.kind, now) {
-            of_kind if of_kind.is_zero() || usual.is_zero() => time,
-            of_kind => time.mul_f64(usual.as_secs_f64() / of_kind.as_secs_f64()),
-        });
+        let of_kind = self.answers.mean_of(held.kind, now);
+        let time = time.map(|time| in_proportion(time, usual, of_kind));
         let Some(index) = self.pool.find(held.worker) else { return };
         let worker = self.pool.worker_mut(index);
         match time {
@@ -266,5 +264,31 @@ impl Gate {
             }
         }
         self.find_next_probe();
+    }
+}
+
+/// `time` × `usual` ÷ `of_kind`; `time` itself where one of them is not known.
+fn in_proportion(time: Duration, usual: Duration, of_kind: Duration) -> Duration {
+    if usual.is_zero() || of_kind.is_zero() {
+        return time;
+    }
+    let nanos = time.as_nanos().saturating_mul(usual.as_nanos()) / of_kind.as_nanos();
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_told_as_one_of_the_usual_kind() {
+        let check = |time, usual, of_kind, expected| {
+            let [time, usual, of_kind] = [time, usual, of_kind].map(Duration::from_millis);
+            assert_eq!(in_proportion(time, usual, of_kind), expected);
+        };
+        check(30, 10, 20, Duration::from_millis(15));
+        check(30, 0, 20, Duration::from_millis(30));
+        check(30, 10, 0, Duration::from_millis(30));
+        check(u64::MAX, u64::MAX, 1, Duration::from_nanos(u64::MAX));
     }
 }

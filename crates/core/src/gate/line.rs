@@ -168,8 +168,8 @@ impl Gate {
             return None;
         }
         let waits = |class: &Class| self.queue.lane(*class).iter().next().is_some();
-        let first = Class::ALL.into_iter().find(waits)?;
-        Some(self.kept_until(first)).filter(|until| *until > self.now)
+        let waiting = Class::ALL.into_iter().filter(waits);
+        waiting.map(|class| self.kept_until(class)).filter(|until| *until > self.now).min()
     }
 
     /// Shed everybody who has reached a limit.

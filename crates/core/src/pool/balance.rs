@@ -53,6 +53,9 @@ pub(crate) struct Seeker {
 
 /// Free workers that are compared at most: a bound on what a decision costs. Plain choice.
 const COMPARED_MAX: usize = 16;
+/// Points of the circle that a decision by key goes along at most: those of sixteen workers of
+/// weight one, a few microseconds. Beyond them the place of a key is as good as any.
+const POINTS_MAX: usize = 1024;
 
 /// What a turn of a worker costs, over its weight. Weights are at most 2²⁶.
 const STRIDE: u64 = 1 << 36;
@@ -180,7 +183,7 @@ impl Pool {
     }
 
     /// The first along the circle that has less than its share, with the excess; else the first
-    /// that is free.
+    /// that is free there, or anywhere.
     fn by_key(&self, seeker: &Seeker, avoid: bool, now: Instant) -> Option<usize> {
         let mut free = self.candidates(seeker, avoid, 0);
         let (first, others) = (free.next()?, free.next());
@@ -200,8 +203,8 @@ impl Pool {
             let tried = avoid && seeker.tried.contains(self.workers[*index].id);
             self.free.contains(*index) && !tried
         };
-        let mut along = self.ring.from(seeker.key).filter(may);
-        let first = along.next()?;
+        let mut along = self.ring.from(seeker.key).take(POINTS_MAX).filter(may);
+        let first = along.next().unwrap_or(first);
         let below = std::iter::once(first).chain(along).find(|at| is_below(&self.workers[*at]));
         below.or(Some(first))
     }
@@ -221,8 +224,10 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
+    use crate::gate::Settings;
     use crate::gate::tests::with_slots;
     use crate::id::WorkerId;
+    use crate::units::Weight;
 
     use super::*;
 
@@ -270,6 +275,29 @@ mod tests {
         check(1, &[(0, 0, 1), (1, 0, 0)], Some((0, Way::Moved)));
         check(4, &[(2, 1, 0), (1, 1, 0), (0, 0, 0)], Some((1, Way::Idle)));
         check(4, &[(2, 0, 0), (1, 0, 0), (1, 0, 0)], Some((1, Way::Room)));
+    }
+
+    #[test]
+    fn a_free_worker_is_found_beyond_all_points_that_are_looked_at() {
+        let settings = Settings { balance: Balance::Hash, ..with_slots(1) };
+        let mut pool = Pool::new(&settings);
+        for id in 0..7 {
+            let index = pool.insert(WorkerId(id), false, NOW);
+            let worker = pool.worker_mut(index);
+            worker.state = State::Up;
+            if id < 5 {
+                worker.share = Weight::new(256).expect("a weight");
+                worker.in_flight = 1;
+                worker.connections.open_one();
+            }
+            pool.refresh(index);
+        }
+        pool.redraw();
+        for key in 1..200 {
+            let seeker = Seeker { key: Key(key), ..anybody() };
+            let chosen = pool.choose(&seeker, NOW).expect("two are free");
+            assert!(chosen.index >= 5, "{chosen:?}");
+        }
     }
 
     #[test]

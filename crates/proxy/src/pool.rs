@@ -88,6 +88,8 @@ struct Member {
     /// Counts the processes that have served under this id: connections to an earlier one are
     /// unfit.
     generation: u64,
+    /// It let nobody connect when it was asked last.
+    silent: bool,
 }
 
 impl Pool {
@@ -241,7 +243,7 @@ impl Pool {
         let mut members = self.members();
         let index = worker.0 as usize;
         while members.len() <= index {
-            members.push(Member { endpoint: None, generation: 0 });
+            members.push(Member { endpoint: None, generation: 0, silent: false });
         }
         members[index].endpoint = Some(endpoint);
         members[index].generation += 1;
@@ -252,6 +254,14 @@ impl Pool {
         let members = self.members();
         let member = members.get(worker.0 as usize)?;
         Some((member.endpoint.clone()?, member.generation))
+    }
+
+    /// Note whether `worker` lets nobody connect; whether that has just begun.
+    pub(crate) fn begins_silence(&self, worker: WorkerId, silent: bool) -> bool {
+        let mut members = self.members();
+        let Some(member) = members.get_mut(worker.0 as usize) else { return false };
+        let before = std::mem::replace(&mut member.silent, silent);
+        silent && !before
     }
 
     /// Which of its processes `worker` is now.

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use spillgate_core::gate::{Heard, Input, Late, Permit, Probe, ProbeKind, Probed};
 use spillgate_core::id::WorkerId;
 use spillgate_core::pool::{OutReason, State};
-use spillgate_runtime::clock;
+use spillgate_core::time::Instant;
 use spillgate_runtime::drive::{self, ControlHandle, Notify};
 use spillgate_runtime::http::ask::{self, Opened};
 use spillgate_runtime::http::settings::Endpoint;
+use spillgate_runtime::{clock, events};
 
 use crate::agent;
 use crate::metrics::ControlMetrics;
@@ -68,12 +69,30 @@ async fn keep_time(pool: Arc<Pool>, earlier: Arc<Notify>) {
     }
 }
 
+/// Connect to a worker. That it lets nobody in is told once, with the reason, since whoever has
+/// misspelt an address looks for it in the log.
+async fn open(pool: &Pool, worker: WorkerId, endpoint: &Endpoint, last: Instant) -> Option<Opened> {
+    let reason = match drive::until(last, ask::open(endpoint)).await {
+        Some(Ok(opened)) => {
+            pool.begins_silence(worker, false);
+            return Some(opened);
+        }
+        Some(Err(error)) => error.to_string(),
+        None => "it accepts no connection in probe_time_max".to_owned(),
+    };
+    if pool.begins_silence(worker, true) {
+        let (name, id) = (&pool.settings.name, worker.0);
+        events::warn("pool", format_args!("{name}: worker {id} at {endpoint}: {reason}"));
+    }
+    None
+}
+
 async fn ask_worker(pool: Arc<Pool>, probe: Probe, metrics: Arc<ControlMetrics>) {
     let Probe { worker, kind, mut permit } = probe;
     let last = clock::now() + pool.settings.probe_time_max;
     let endpoint = pool.endpoint(worker).map(|(endpoint, _)| endpoint);
     let opened = match &endpoint {
-        Some(endpoint) => drive::until(last, ask::open(endpoint)).await.and_then(Result::ok),
+        Some(endpoint) => open(&pool, worker, endpoint, last).await,
         None => None,
     };
     let mut late = None;

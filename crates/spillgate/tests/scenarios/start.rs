@@ -4,7 +4,7 @@ use std::net::TcpListener;
 
 use rustix::process::Signal;
 
-use crate::harness::{Config, Echo, HeldPort, Program, Spillgate};
+use crate::harness::{Config, Echo, HeldPort, Program, Spillgate, until};
 
 #[track_caller]
 fn check(config: &Config, words: &[&str]) {
@@ -97,4 +97,19 @@ fn a_command_is_enough_to_serve() {
     }
     spillgate.signal(Signal::TERM);
     assert_eq!(spillgate.ended().code(), Some(0));
+}
+
+#[test]
+fn an_address_where_nobody_is_is_named_once() {
+    let port = HeldPort::any();
+    let spillgate = Spillgate::start(Config::of(&[port.address()]));
+    let named = format!("app: worker 0 at {}: ", port.address());
+    let told = || {
+        let lines = spillgate.messages.all();
+        lines.iter().filter(|line| line.contains(&named)).count()
+    };
+    let probes = || spillgate.metrics().sum("spillgate_probes_total", &[("outcome", "failed")]);
+    until("several probes", || (probes() >= 3).then_some(()));
+    until("a word about it", || (told() > 0).then_some(()));
+    assert_eq!(told(), 1, "{:?}", spillgate.messages.all());
 }

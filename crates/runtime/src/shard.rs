@@ -121,8 +121,8 @@ pub async fn sleep_until(at: Instant) {
 /// Messages for one shard, from any thread.
 ///
 /// Sharing: any number of senders, one receiver. The lock is held for a push or a swap. Unbounded,
-/// but each message answers something that the shard itself has in progress, so what bounds the
-/// shard's exchanges bounds its mailbox.
+/// but each message answers something that the shard itself has in progress, or takes an idle
+/// connection from it, so what bounds the shard's exchanges and connections bounds its mailbox.
 #[derive(Debug)]
 pub struct Mailbox<T> {
     waiting: Mutex<Vec<T>>,

@@ -37,11 +37,12 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 /// Where the admin page is asked for.
 #[derive(Debug)]
 pub struct AdminListener {
+    /// Of a Unix socket. Taken away before that ends: until then no successor's file can have its
+    /// inode.
+    _file: Option<SocketFile>,
     socket: Socket,
     address: Endpoint,
     places: Places,
-    /// Of a Unix socket; taken away with the listener.
-    _file: Option<SocketFile>,
 }
 
 #[derive(Debug)]

@@ -38,8 +38,9 @@ const BACKLOG: i32 = 64;
 /// The socket on which commands come. Its file goes away with it.
 #[derive(Debug)]
 pub struct ControlSocket {
-    listener: StdListener,
+    /// Taken away before the listener ends: until then no successor's file can have its inode.
     _file: SocketFile,
+    listener: StdListener,
 }
 
 /// Where the answers of one command go. The conversation lasts for as long as this lives.

@@ -6,8 +6,8 @@
 pub mod admin;
 pub mod ask_line;
 pub mod control_socket;
-mod places;
 pub mod listen;
-pub mod socket_file;
 pub mod pipe;
+mod places;
+pub mod socket_file;
 pub mod stream;

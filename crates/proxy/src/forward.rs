@@ -188,3 +188,16 @@ fn write_ip(out: &mut Vec<u8>, ip: Option<IpAddr>) {
         None => out.extend_from_slice(b"unknown"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_of_proxies_is_known_as_one() {
+        for name in OF_PROXIES.iter().chain(&[&b"X-Forwarded-Ssl"[..], b"x_forwarded_prefix"]) {
+            assert!(is_proxys(name), "{}", name.escape_ascii());
+        }
+        assert!(!is_proxys(b"X-Forward") && !is_proxys(b"Cookie2") && !is_proxys(b""));
+    }
+}

@@ -106,7 +106,7 @@ impl Router {
     }
 
     fn of_host(&mut self, name: &str) -> &mut Paths {
-        let name = name.to_ascii_lowercase();
+        let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         let at = self.hosts.binary_search_by(|(known, _)| known.cmp(&name)).unwrap_or_else(|at| {
             self.hosts.insert(at, (name, Paths::default()));
             at
@@ -116,7 +116,7 @@ impl Router {
 
     /// The route of a request to `host` (perhaps with a port) for `path` (without query).
     pub(crate) fn find(&self, host: &[u8], path: &[u8]) -> Result<Routed<'_>, Unrouted> {
-        let host = without_port(host);
+        let host = without_root(without_port(host));
         let known = self.hosts.binary_search_by(|(known, _)| cmp_in_lower_case(known, host)).ok();
         let own = known.map(|at| &self.hosts[at].1);
         match is_plain(path) {
@@ -255,6 +255,12 @@ fn without_port(host: &[u8]) -> &[u8] {
         Some(name) if !name.is_empty() => name,
         _ => host,
     }
+}
+
+/// Without the dot at the end, which names the root of all names: with it, or without, it is the
+/// same host (RFC 1034 section 3.1).
+fn without_root(host: &[u8]) -> &[u8] {
+    host.strip_suffix(b".").unwrap_or(host)
 }
 
 #[cfg(test)]

@@ -33,6 +33,8 @@ fn the_most_specific_route_wins() {
         ("a", "/api", Some(2)),
         ("a", "/apix", Some(0)),
         ("SHOP.example:8080", "/api", Some(3)),
+        ("shop.example.", "/api", Some(3)),
+        ("shop.example.:8080", "/api", Some(3)),
         ("[::1]:80", "/static/x", Some(4)),
         ("[::1]", "/static", Some(0)),
         ("a", "*", Some(0)),

@@ -129,14 +129,15 @@ fn many_requests_finish_through_small_stages_when_memory_is_short() {
     assert!(is_clean(&storage));
 }
 
-/// Fills and reads a response in random turns, as collect and deliver do in one task.
-fn turns(storage: &Arc<Storage>, seed: u64, len: u64) {
+/// Fills and reads a response in random turns, as collect and deliver do in one task: one turn in
+/// `reads` reads.
+fn turns(storage: &Arc<Storage>, seed: u64, len: u64, reads: u64) {
     let mut rng = Rng::new(seed);
     let mut buffer = Buffer::response(storage);
     let (mut written, mut read) = (0_u64, 0_u64);
     while read < len {
         let want = rng.below(100_000).min(len - written) as usize;
-        if rng.below(3) > 0 && want > 0 {
+        if rng.below(reads) > 0 && want > 0 {
             let piece = body(seed, written, want);
             written += run(poll_fn(|cx| buffer.poll_append(cx, &piece))).expect("in order") as u64;
             check_charge(&buffer);
@@ -155,7 +156,7 @@ fn turns(storage: &Arc<Storage>, seed: u64, len: u64) {
 #[test]
 fn responses_come_back_in_order_whatever_the_turns() {
     let (storage, _scratch) = on_disk(4 * MIB, 300_000, 64 * MIB);
-    (0..5).for_each(|seed| turns(&storage, seed, 3_000_000));
+    (0..5).for_each(|seed| turns(&storage, seed, 3_000_000, 3));
     assert!(storage.view().spilled > 0);
     assert_eq!(storage.view().relayed, 0);
     assert!(is_clean(&storage));
@@ -164,7 +165,7 @@ fn responses_come_back_in_order_whatever_the_turns() {
 #[test]
 fn responses_come_back_in_order_with_a_window_and_a_folder_only() {
     let (storage, _scratch) = on_disk(100 << 10, MIB, 64 * MIB);
-    (0..5).for_each(|seed| turns(&storage, seed, 1_000_000));
+    (0..5).for_each(|seed| turns(&storage, seed, 1_000_000, 3));
     assert!(storage.view().spilled > 0);
     assert!(is_clean(&storage));
 }
@@ -173,7 +174,8 @@ fn responses_come_back_in_order_with_a_window_and_a_folder_only() {
 fn responses_come_back_in_order_from_a_short_and_small_disk() {
     let (storage, knobs) = on_double(100 << 10, MIB, 2 * EXTENT);
     knobs.set(|state| state.short = Some(10_000));
-    (0..5).for_each(|seed| turns(&storage, seed, 2_000_000));
+    // So few read that the folder fills up, however fast the I/O threads are.
+    (0..5).for_each(|seed| turns(&storage, seed, 2_000_000, 20));
     assert!(storage.view().relayed > 0, "the folder was never full");
     assert!(is_clean(&storage));
 }

@@ -144,7 +144,8 @@ fn broken(failure: BodyFailure) -> ExchangeError {
 /// What a failing buffer means for its exchange.
 pub(crate) fn lost(error: BufferError) -> ExchangeError {
     let kind = match error {
-        BufferError::Budget | BufferError::SpillFull => Kind::Shed(ShedReason::ByteBudget, None),
+        BufferError::Budget => Kind::Shed(ShedReason::ByteBudget, None),
+        BufferError::SpillFull => Kind::Shed(ShedReason::SpillFull, None),
         BufferError::SpillIo(_) => Kind::Failed(FailReason::Spill),
     };
     ExchangeError { stage: Stage::Intake, kind }

@@ -55,6 +55,11 @@ fn shed_row(reason: ShedReason) -> Row {
             "proxy_internal_response",
             "waited for buffer memory longer than body_wait_max",
         ),
+        ShedReason::SpillFull => row(
+            503,
+            "proxy_internal_response",
+            "the body is too large for memory, and the spill folders are full",
+        ),
         ShedReason::Draining => row(503, "proxy_internal_response", "stopping"),
     }
 }

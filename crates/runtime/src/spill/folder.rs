@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use spillgate_core::units::ByteSize;
 
-use super::segment::{SegmentFile, write_all};
+use super::segment::{Segment, SegmentFile, named, write_all};
 
 /// Segment files in each folder. Plain choice: a file's inode lock is taken by one write at a time,
 /// and more threads than this rarely write at once.
@@ -140,8 +140,9 @@ fn check(folder: &Path, share: ByteSize) -> io::Result<Vec<Warning>> {
 }
 
 /// A new file in `folder`, without a name.
-pub(super) fn make_segment(folder: &Path) -> io::Result<File> {
-    make(folder).map_err(|error| named(folder, &error))
+pub(super) fn make_segment(folder: &Path) -> io::Result<Segment> {
+    let file = make(folder).map_err(|error| named(folder, &error))?;
+    Ok(Segment::new(file, folder))
 }
 
 /// `create_new` neither follows a link nor opens what somebody else has put there.
@@ -153,10 +154,6 @@ fn make(folder: &Path) -> io::Result<File> {
     let file = options.read(true).write(true).create_new(true).mode(0o600).open(&path)?;
     fs::remove_file(&path)?;
     Ok(file)
-}
-
-fn named(folder: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("spill folder {}: {error}", folder.display()))
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use super::extent::{Extent, Extents};
 use super::segment::{read_all, write_all};
+use crate::events;
 use crate::shard::Bell;
 
 /// Jobs that may wait for an I/O thread. Plain choice: at 50 µs a job the last one waits 6 ms.
@@ -329,6 +330,9 @@ impl Jobs {
         while let Some(mut job) = self.next_job() {
             let result = job.run();
             self.count(&job, result.is_ok());
+            if let Err(error) = &result {
+                tell(job.direction, error);
+            }
             let lazy = job.lazy;
             match job.finish(result) {
                 Some(waiter) if lazy => self.tell_later(waiter),
@@ -414,6 +418,15 @@ impl Jobs {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().expect(UNPOISONED)
     }
+}
+
+/// Who has to mend it learns of it, as often as the log allows.
+fn tell(direction: Direction, error: &io::Error) {
+    let (what, then) = match direction {
+        Direction::Write => ("write", "bodies that are too large for memory are turned away"),
+        Direction::Read => ("read", "the body is lost"),
+    };
+    events::warn("spill", format_args!("cannot {what}, {then}: {error}"));
 }
 
 fn wake(told: Vec<(Waker, Bell)>) {

@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, fallocate};
 
@@ -20,6 +21,38 @@ pub(super) trait SegmentFile: Send + Sync + std::fmt::Debug {
 
     /// Gives the disk space of `len` bytes at `offset` back.
     fn punch(&self, offset: u64, len: u64) -> io::Result<()>;
+}
+
+/// A segment file that names its folder when something goes wrong.
+#[derive(Debug)]
+pub(super) struct Segment {
+    file: File,
+    folder: PathBuf,
+}
+
+impl Segment {
+    /// `file`, which lies in `folder`.
+    pub(super) fn new(file: File, folder: &Path) -> Segment {
+        Segment { file, folder: folder.to_owned() }
+    }
+
+    fn named<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        result.map_err(|error| named(&self.folder, &error))
+    }
+}
+
+impl SegmentFile for Segment {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.named(FileExt::write_at(&self.file, bytes, offset))
+    }
+
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.named(FileExt::read_at(&self.file, bytes, offset))
+    }
+
+    fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.named(self.file.punch(offset, len))
+    }
 }
 
 impl SegmentFile for File {
@@ -63,4 +96,28 @@ pub(super) fn read_all(file: &dyn SegmentFile, bytes: &mut [u8], offset: u64) ->
         }
     }
     Ok(())
+}
+
+/// The same error, saying where. Its kind stays.
+pub(super) fn named(folder: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("spill folder {}: {error}", folder.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_in_which_folder() {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        let path = folder.path().join("segment");
+        std::fs::write(&path, b"x").expect("a file");
+        let read_only = File::open(&path).expect("it is there");
+        let segment = Segment::new(read_only, folder.path());
+        let error = write_all(&segment, b"y", 0).expect_err("it cannot be written");
+        assert!(error.to_string().contains(&*folder.path().to_string_lossy()), "{error}");
+        let mut one = [0];
+        read_all(&segment, &mut one, 0).expect("it can be read");
+        assert_eq!(one, *b"x");
+    }
 }

@@ -300,7 +300,7 @@ fn a_full_spill_folder_sheds_requests_and_relays_answers() {
         client.send(request);
         let response = client.receive_response();
         assert_eq!((response.status(), response.get("connection")), (503, Some("close")));
-        assert!(response.text().contains("byte_budget"), "{}", response.text());
+        assert!(response.text().contains("spill_full"), "{}", response.text());
         client.expect_end();
     }
     assert!(echo.seen().is_empty());
@@ -345,7 +345,7 @@ fn uploads_that_each_fit_a_small_spill_folder_do_not_shed_one_another() {
     assert_eq!(unknown[0].receive_response().status(), 200);
     let shed = unknown[1].receive_response();
     assert_eq!(shed.status(), 503, "{}", shed.text());
-    assert!(shed.text().contains("byte_budget"), "{}", shed.text());
+    assert!(shed.text().contains("spill_full"), "{}", shed.text());
     assert!(echo.seen().iter().all(|seen| seen.body == body));
     assert_eq!(echo.targets(), ["/known", "/known", "/unknown"]);
 }

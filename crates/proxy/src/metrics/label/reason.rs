@@ -24,6 +24,8 @@ pub enum ShedReason {
     StartHoldExpired,
     /// Its body waited for buffer bytes for `body_wait_max`.
     ByteBudget,
+    /// Its body is too large for memory, and the spill folders are full.
+    SpillFull,
     /// Spillgate is stopping.
     Draining,
 }
@@ -38,6 +40,7 @@ impl LabelSet for ShedReason {
         ShedReason::NoWorker,
         ShedReason::StartHoldExpired,
         ShedReason::ByteBudget,
+        ShedReason::SpillFull,
         ShedReason::Draining,
     ];
 
@@ -55,6 +58,7 @@ impl LabelSet for ShedReason {
             ShedReason::NoWorker => "no_worker",
             ShedReason::StartHoldExpired => "start_hold_expired",
             ShedReason::ByteBudget => "byte_budget",
+            ShedReason::SpillFull => "spill_full",
             ShedReason::Draining => "draining",
         }
     }

@@ -93,11 +93,23 @@ fn first_usable(folders: impl IntoIterator<Item = PathBuf>) -> io::Result<PathBu
 }
 
 /// What bodies may take of `folders` where no limit is set: a quarter of what is free there now, in
-/// whole MiB, at most 16 GiB. Folders on one file system share what is free there.
+/// whole MiB, at most 16 GiB.
 ///
 /// # Errors
 /// A folder is missing, or less than 4 MiB are free.
 pub fn share_of_free(folders: &[PathBuf]) -> io::Result<ByteSize> {
+    let share = (free_in(folders)?.as_bytes() / FREE_SHARE).min(FREE_MAX.as_bytes()) >> 20;
+    if share == 0 {
+        return Err(io::Error::new(io::ErrorKind::StorageFull, "the spill folders are full"));
+    }
+    Ok(ByteSize::from_mib(share))
+}
+
+/// What is free in `folders` now. Those on one file system share what is free there.
+///
+/// # Errors
+/// A folder is missing.
+pub fn free_in(folders: &[PathBuf]) -> io::Result<ByteSize> {
     let (mut free, mut seen) = (ByteSize::ZERO, BTreeSet::new());
     for folder in folders {
         let device = fs::metadata(folder).map_err(|error| named(folder, &error))?.dev();
@@ -107,11 +119,7 @@ pub fn share_of_free(folders: &[PathBuf]) -> io::Result<ByteSize> {
         let about = rustix::fs::statfs(folder).map_err(|error| named(folder, &error.into()))?;
         free += free_bytes(&about);
     }
-    let share = (free.as_bytes() / FREE_SHARE).min(FREE_MAX.as_bytes()) >> 20;
-    if share == 0 {
-        return Err(io::Error::new(io::ErrorKind::StorageFull, "the spill folders are full"));
-    }
-    Ok(ByteSize::from_mib(share))
+    Ok(free)
 }
 
 fn free_bytes(about: &rustix::fs::StatFs) -> ByteSize {

@@ -31,7 +31,7 @@ use spillgate_core::units::ByteSize;
 
 pub use extent::EXTENT;
 use extent::{Extent, Extents};
-pub use folder::{SEGMENTS, Warning, check_folder, share_of_free, temporary_folder};
+pub use folder::{SEGMENTS, Warning, check_folder, free_in, share_of_free, temporary_folder};
 pub use jobs::QUEUE_MAX;
 use jobs::{Direction, Job, Jobs, Piece};
 pub(crate) use jobs::{Done, Haste, Transfer, Turn};

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use spillgate_runtime::http::settings::Endpoint;
+use spillgate_runtime::spill::free_in;
 
 use super::super::problem::{Problem, Span};
 use super::super::raw::{Raw, Section};
@@ -64,6 +65,16 @@ fn spill_folders(raw: &Raw, problems: &mut Vec<Problem>) {
                     .mend("name a folder on a disk, such as \"/var/lib/spillgate\""),
             );
         }
+    }
+    let Some((size_max, span)) = given(spill, "size_max", Value::as_size) else { return };
+    let folders: Vec<_> = folders.iter().map(|folder| folder.value.clone()).collect();
+    if free_in(&folders).is_ok_and(|free| free < size_max) {
+        problems.push(
+            Problem::warning("`size_max` is more than is free in the folders")
+                .at(span, "the disk is full before")
+                .note("bodies that find it full are turned away, as with a `size_max` that is reached")
+                .mend("make room there, or set less"),
+        );
     }
 }
 

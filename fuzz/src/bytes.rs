@@ -7,6 +7,7 @@
 //! and read again.
 
 use spillgate_wire::agent_line::{self, Admin, AgentLine, Health, Weight};
+use spillgate_wire::attempt;
 use spillgate_wire::http1::{
     BodyDecoder, BodyError, Framing, HeadLimits, Method, RequestHead, ResponseIndex, TargetForm,
     Version, encode,
@@ -221,6 +222,21 @@ pub fn orca(input: &[u8]) {
     let again = orca::utilization(text.as_bytes()).expect("it is a report");
     // A decimal fraction need not be one of a float.
     assert!(again.abs_diff(ppm) <= 1, "{again} for {text}");
+}
+
+/// What proxies in a row say of tries: a number that is written again is the same, zeros in front
+/// change nothing, and what says "do not retry" is no number.
+pub fn attempt(input: &[u8]) {
+    let Some(number) = attempt::number(input) else {
+        assert_eq!(attempt::is_final(input), matches!(input, [b'n' | b'N', b'o' | b'O']));
+        return;
+    };
+    assert!(!attempt::is_final(input));
+    let digits = std::str::from_utf8(input).expect("digits are text").trim_start_matches('0');
+    let least = digits.parse::<u8>().unwrap_or(u8::MAX);
+    assert_eq!(number, least, "{digits}");
+    assert_eq!(attempt::number(number.to_string().as_bytes()), Some(number));
+    assert_eq!(attempt::number(&[b"0", input].concat()), Some(number));
 }
 
 /// Call `parse` with ever more of the input until it comes to a verdict or the input ends.

@@ -40,6 +40,8 @@ pub(crate) struct Collected<'s> {
     shard: &'s Shard,
     pub(crate) head: WorkerHead,
     pub(crate) framing: Framing,
+    /// It is not the first worker that may have begun it.
+    pub(crate) repeated: bool,
     /// The worker's side, until its last byte.
     source: Option<Source<'s>>,
     /// The whole body, where it lies as it was read.
@@ -95,13 +97,14 @@ impl<'s> Collected<'s> {
         let answer = sent.head.get();
         let framing = answer.framing(method);
         let reusable = sent.whole && answer.keep_alive() && framing != Framing::UntilClose;
-        let Sent { held, connection, generation, head, at, .. } = sent;
+        let Sent { held, connection, generation, head, repeated, at, .. } = sent;
         let pool = &shard.pools[held.pool()].shared.settings;
         connection.deadline().set(at + pool.progress_time_max);
         let mut collected = Collected {
             shard,
             head,
             framing,
+            repeated,
             source: Some(Source { held, connection, generation, reusable }),
             whole: None,
             buffer: None,

@@ -13,7 +13,8 @@ use spillgate_runtime::http::client::WorkerFailure;
 use spillgate_runtime::http::service::{Length, Responder, SendFailure};
 use spillgate_runtime::net::pipe::Pipe;
 use spillgate_runtime::scratch::Parked;
-use spillgate_wire::http1::{Framing, Method};
+use spillgate_wire::attempt;
+use spillgate_wire::http1::{Framing, Method, Name};
 
 use crate::collect::{Collected, Step};
 use crate::dispatch::{Cause, is_for_client};
@@ -74,6 +75,10 @@ fn begin(collected: &Collected<'_>, responder: &mut dyn Responder, method: Metho
     };
     responder.begin(answer.status(), answer.reason(), told);
     responder.fields(answer.fields(), is_for_client);
+    if collected.repeated && answer.status() == 503 && answer.get(Name::SpillgateRetry).is_none() {
+        // We have tried elsewhere: whoever is in front of us need not.
+        responder.field(attempt::RETRY, attempt::NO);
+    }
 }
 
 async fn send_whole(

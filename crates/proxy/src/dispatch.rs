@@ -17,6 +17,7 @@ use spillgate_runtime::http::client::{BadResponse, WorkerConnection, WorkerFailu
 use spillgate_runtime::http::lend::Output;
 use spillgate_runtime::http::service::{BodySource, Client, Responder};
 use spillgate_wire::agent_line;
+use spillgate_wire::attempt;
 use spillgate_wire::forwarded::Traceparent;
 use spillgate_wire::http1::{
     FieldRef, HeadError, HeadLimits, Name, RequestHead, ResponseError, encode,
@@ -46,6 +47,8 @@ pub(crate) struct Sent<'s> {
     pub(crate) head: WorkerHead,
     /// The worker has read the whole request, so the connection can serve again.
     pub(crate) whole: bool,
+    /// It is not the first worker that may have begun it.
+    pub(crate) repeated: bool,
     pub(crate) at: Instant,
 }
 
@@ -93,6 +96,7 @@ impl Setback {
     pub(crate) fn again(
         &self,
         head: &RequestHead,
+        client: &Client,
         mut tried: Tried,
     ) -> Result<Attempt, ExchangeError> {
         tried.insert(self.worker);
@@ -114,6 +118,10 @@ impl Setback {
             )))) => failed(FailReason::ResponseHeadTooLarge),
             Cause::Worker(WorkerFailure::Bad(_)) => failed(FailReason::BadResponse),
             Cause::Worker(_) if !head.method().is_idempotent() => failed(FailReason::WorkerFailed),
+            // Whoever is in front of us repeats it, so we do not: else tries would multiply.
+            Cause::Worker(_) if forward::is_repeated(head, client) => {
+                failed(FailReason::WorkerFailed)
+            }
             Cause::Worker(_) => {
                 tried.charged += 1;
                 tried.deaths += 1;
@@ -215,8 +223,9 @@ pub(crate) async fn dispatch<'s>(
                 shard.tell(pool, Input::Load { worker, utilization }, clock::now());
             }
             let whole = sending.whole;
+            let repeated = outgoing.attempt.tried().charged > 0;
             let at = clock::now();
-            Ok(Sent { held, connection, generation, head, whole, at })
+            Ok(Sent { held, connection, generation, head, whole, repeated, at })
         }
         Err(cause) => {
             if let Cause::Refusal(report) = cause
@@ -232,7 +241,8 @@ pub(crate) async fn dispatch<'s>(
     }
 }
 
-/// Is this a 503 that only few workers give, of a request that may be repeated?
+/// Is this a 503 that only few workers give, of a request that may be repeated, and that nobody in
+/// front of us repeats?
 fn is_better_elsewhere(
     shard: &Shard,
     held: &Held<'_>,
@@ -243,7 +253,14 @@ fn is_better_elsewhere(
     head.get().status() == 503
         && shared.settings.retry_unavailable
         && outgoing.head.method().is_idempotent()
+        && !is_final(head)
+        && !forward::is_repeated(outgoing.head, outgoing.client)
         && shared.is_better_elsewhere(held.worker(), &outgoing.attempt.tried())
+}
+
+/// Does the answer say that another try would not help?
+fn is_final(head: &WorkerHead) -> bool {
+    head.get().get(Name::SpillgateRetry).is_some_and(attempt::is_final)
 }
 
 /// What a refusal says of the slots of its worker, which only it knows. That it is not to be asked
@@ -326,6 +343,7 @@ impl<'a, 'r> Sending<'a, 'r> {
             given_id: outgoing.given_id,
             traceparent: outgoing.traceparent,
             claim: outgoing.claim,
+            charged: outgoing.attempt.tried().charged,
             length: if tail.is_some() { None } else { Some(received.len()) },
             has_body: outgoing.has_body,
         };
@@ -372,11 +390,11 @@ impl<'a, 'r> Sending<'a, 'r> {
                     // "Not me, not now": it is tried elsewhere. The value has the words of an
                     // agent, or any others.
                     return match answer.get(Name::SpillgateRefusal) {
-                        Some(words) => {
+                        Some(words) if !is_final(&head) => {
                             let weight = settings.weight(self.worker);
                             Err(Cause::Refusal(refused(words, weight)))
                         }
-                        None => Ok(head),
+                        _ => Ok(head),
                     };
                 }
                 _ => return Ok(head),

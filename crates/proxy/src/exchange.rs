@@ -177,7 +177,7 @@ fn try_again(
     attempt: Attempt,
     record: &Record<'_, '_>,
 ) -> Result<Attempt, ExchangeError> {
-    let next = setback.again(head, attempt.tried())?;
+    let next = setback.again(head, record.client(), attempt.tried())?;
     record.retried(match next {
         Attempt::Sent(_) => RetryKind::Sent,
         Attempt::First | Attempt::Unsent(_) => RetryKind::Unsent,

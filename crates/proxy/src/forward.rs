@@ -7,6 +7,7 @@ use std::net::IpAddr;
 
 use spillgate_runtime::http::service::Client;
 use spillgate_runtime::http::settings::TrustedFrom;
+use spillgate_wire::attempt;
 use spillgate_wire::forwarded::{self, Traceparent};
 use spillgate_wire::http1::{Method, Name, RequestHead, encode, name_matches};
 
@@ -22,6 +23,8 @@ pub(crate) struct Forwarding<'r> {
     /// The names of the fields that steer the gate; not passed on from clients that are not
     /// believed.
     pub(crate) claim: &'r ClaimSettings,
+    /// How many tries of ours a worker may have begun.
+    pub(crate) charged: u8,
     /// The length of the body; none: it is sent in chunks, since trailers follow it.
     pub(crate) length: Option<u64>,
     /// The request had a body of its own framing (even an empty one).
@@ -34,6 +37,11 @@ impl Forwarding<'_> {
         !self.client.steers
             && self.claim.headers().any(|steers| name_matches(name, steers.as_bytes()))
     }
+
+    /// Is it the number of the try, from somebody who must not say it, or no longer right?
+    fn is_other_try(&self, id: Name) -> bool {
+        id == Name::SpillgateAttempt && (self.charged > 0 || !self.client.steers)
+    }
 }
 
 /// Write the head of `head` for a worker.
@@ -44,8 +52,14 @@ pub(crate) fn write_head(out: &mut Vec<u8>, head: &RequestHead, with: &Forwardin
     head.fields().write(out, |id, hop, name| {
         let strays = || id == Name::Tracestate && !continues_trace(head, with.client);
         let believed = || with.client.trusted || id != Name::Other || !is_proxys(name);
-        !hop && !is_ours(id) && !strays() && believed() && !with.is_steering(name)
+        let settled = is_ours(id) || with.is_other_try(id);
+        !hop && !settled && !strays() && believed() && !with.is_steering(name)
     });
+    // A first try says nothing of it, and what is said of it by whom we believe passes unread.
+    if with.charged > 0 {
+        let number = given_attempt(head, with.client).saturating_add(with.charged);
+        encode::field_number(out, attempt::ATTEMPT, u64::from(number));
+    }
     if let Some(protocol) = upgrade {
         encode::field(out, b"Connection", b"upgrade");
         encode::field(out, b"Upgrade", protocol);
@@ -90,6 +104,18 @@ fn is_ours(name: Name) -> bool {
             | Name::XRequestId
             | Name::Traceparent
     )
+}
+
+/// Which try of the request its client says that this is; one where it says nothing, or is not
+/// believed.
+fn given_attempt(head: &RequestHead, client: &Client) -> u8 {
+    let said = if client.steers { head.get(Name::SpillgateAttempt) } else { None };
+    said.and_then(attempt::number).unwrap_or(1)
+}
+
+/// Is the request itself another try, by somebody in front of us who is believed?
+pub(crate) fn is_repeated(head: &RequestHead, client: &Client) -> bool {
+    given_attempt(head, client) > 1
 }
 
 /// What a proxy alone may say, besides the fields that we write: pass only from a trusted client.

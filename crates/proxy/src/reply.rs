@@ -1,13 +1,15 @@
 //! The replies that we make ourselves: the one table from an end to a status.
 //!
 //! Each carries `Proxy-Status` (RFC 9209) with the exact reason, and `Retry-After` where waiting
-//! could help. No other file knows a status code of ours.
+//! could help, and `Spillgate-Retry: no` where another try would not. No other file knows a status
+//! code of ours.
 
 use std::future::poll_fn;
 
 use spillgate_core::time::Duration;
 use spillgate_runtime::http::service::{Length, RefusalKind, Responder, SendFailure};
 use spillgate_runtime::metrics::LabelSet;
+use spillgate_wire::attempt;
 use spillgate_wire::digits;
 use spillgate_wire::http1::{HeadError, RequestError, encode};
 
@@ -165,8 +167,41 @@ pub(crate) async fn reply_error(
     if let Some(after) = retry_after {
         responder.field(b"Retry-After", whole_seconds(after).to_string().as_bytes());
     }
+    if is_final(&error.kind) {
+        responder.field(attempt::RETRY, attempt::NO);
+    }
     send(&body, responder).await?;
     Ok(row.status)
+}
+
+/// Would another try not help now, wherever a proxy in front of us made it?
+///
+/// Not where load is too much: it would only add to it. Nor where we have tried, or it must not be
+/// tried, or would go as badly elsewhere. It may help where it is we who cannot do it now. After a
+/// refusal nobody tries again anyhow.
+fn is_final(kind: &Kind) -> bool {
+    match kind {
+        Kind::Shed(reason, _) => match reason {
+            ShedReason::QueueFull
+            | ShedReason::QueueTimeout
+            | ShedReason::DeadlineUnmeetable
+            | ShedReason::Overload
+            | ShedReason::Displaced
+            | ShedReason::ByteBudget
+            | ShedReason::SpillFull => true,
+            ShedReason::NoWorker | ShedReason::StartHoldExpired | ShedReason::Draining => false,
+        },
+        Kind::Failed(reason) => match reason {
+            FailReason::WorkerFailed
+            | FailReason::WorkerTimeout
+            | FailReason::RetryBudget
+            | FailReason::BadResponse
+            | FailReason::ResponseHeadTooLarge
+            | FailReason::ResponseBroken => true,
+            FailReason::Spill | FailReason::Internal => false,
+        },
+        Kind::Refused(..) | Kind::Abandoned => false,
+    }
 }
 
 /// Reply what the file says.

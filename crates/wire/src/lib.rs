@@ -9,6 +9,7 @@
 //! the same bytes differently, the bytes are refused.
 
 pub mod agent_line;
+pub mod attempt;
 pub mod digits;
 pub mod forwarded;
 pub mod http1;

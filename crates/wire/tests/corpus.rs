@@ -35,6 +35,11 @@ fn agent_line() {
 }
 
 #[test]
+fn attempt() {
+    run("attempt", checks::attempt);
+}
+
+#[test]
 fn orca() {
     run("orca", checks::orca);
 }

@@ -210,6 +210,7 @@ proptest! {
         checks::chunked_body(&input);
         checks::proxy_protocol(&input);
         checks::agent_line(&input);
+        checks::attempt(&input);
         checks::orca(&input);
         for kind in ["TEXT ", "JSON {", "TEXT cpu_utilization="] {
             let mut text = kind.as_bytes().to_vec();

@@ -29,5 +29,6 @@ mod sockets;
 mod start;
 mod streams;
 mod supervise;
+mod tiers;
 mod traces;
 mod waiting_clients;

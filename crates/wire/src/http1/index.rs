@@ -126,13 +126,14 @@ fn skip_blank(head: &[u8], mut at: usize) -> usize {
 }
 
 /// What a field is taken for whose name is `id` but for underscores: the real one where it tells
-/// of the client, nothing special otherwise.
+/// of the client or of other tries, nothing special otherwise.
 fn meant(id: Name, name: Span) -> Result<Name, HeadError> {
     match id {
         Name::ContentLength | Name::TransferEncoding => {
             Err(HeadError::FieldAmbiguous { at: name.start() })
         }
-        id if id.is_forwarding() || id == Name::XRequestId => Ok(id),
+        Name::XRequestId | Name::SpillgateAttempt => Ok(id),
+        id if id.is_forwarding() => Ok(id),
         _ => Ok(Name::Other),
     }
 }

@@ -1,7 +1,7 @@
 //! Field names that mean something to us, found without hashing and without copying.
 //!
-//! A name is looked up by its length and first letter, which leave one candidate (two pairs need
-//! one more letter), and compared once. Names are compared without regard to case.
+//! A name is looked up by its length and first letter, which leave one candidate (three pairs
+//! need one more letter), and compared once. Names are compared without regard to case.
 //!
 //! Some workers (CGI and its heirs) read `_` in a field name as `-`. A name that is a known one
 //! but for that is told apart by [`look_up`], so that `Content_Length` can be refused and
@@ -41,7 +41,9 @@ pub enum Name {
     GrpcTimeout,
     CacheControl,
     XAccelBuffering,
+    SpillgateAttempt,
     SpillgateRefusal,
+    SpillgateRetry,
     EndpointLoadMetrics,
     ProxyAuthenticate,
     ProxyAuthorization,
@@ -161,10 +163,12 @@ fn candidate(name: &[u8]) -> Option<(&'static [u8], Name)> {
         (12, b'x') => (b"x-request-id", Name::XRequestId),
         (13, b'c') => (b"cache-control", Name::CacheControl),
         (14, b'c') => (b"content-length", Name::ContentLength),
+        (15, b's') => (b"spillgate-retry", Name::SpillgateRetry),
         (15, b'x') => (b"x-forwarded-for", Name::XForwardedFor),
         (16, b'p') => (b"proxy-connection", Name::ProxyConnection),
         (16, b'x') if name[12] | 0x20 == b'h' => (b"x-forwarded-host", Name::XForwardedHost),
         (16, b'x') => (b"x-forwarded-port", Name::XForwardedPort),
+        (17, b's') if name[10] | 0x20 == b'a' => (b"spillgate-attempt", Name::SpillgateAttempt),
         (17, b's') => (b"spillgate-refusal", Name::SpillgateRefusal),
         (17, b't') => (b"transfer-encoding", Name::TransferEncoding),
         (17, b'x') if name[2] | 0x20 == b'f' => (b"x-forwarded-proto", Name::XForwardedProto),
@@ -216,7 +220,9 @@ mod tests {
             ("Transfer-Encoding", Name::TransferEncoding),
             ("X-Forwarded-Proto", Name::XForwardedProto),
             ("X-Accel-Buffering", Name::XAccelBuffering),
+            ("Spillgate-Attempt", Name::SpillgateAttempt),
             ("Spillgate-Refusal", Name::SpillgateRefusal),
+            ("Spillgate-Retry", Name::SpillgateRetry),
             ("Endpoint-Load-Metrics", Name::EndpointLoadMetrics),
             ("endpoint-load-metrics-bin", Name::EndpointLoadMetrics),
             ("Proxy-Authenticate", Name::ProxyAuthenticate),

@@ -72,7 +72,7 @@ fn spill_folders(raw: &Raw, problems: &mut Vec<Problem>) {
         problems.push(
             Problem::warning("`size_max` is more than is free in the folders")
                 .at(span, "the disk is full before")
-                .note("bodies that find it full are turned away, as with a `size_max` that is reached")
+                .note("bodies that find it full are turned away")
                 .mend("make room there, or set less"),
         );
     }

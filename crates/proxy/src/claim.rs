@@ -15,7 +15,7 @@ use spillgate_runtime::http::service::Client;
 use spillgate_wire::http1::{Name, RequestHead};
 
 use crate::forward;
-use crate::settings::{ClaimSettings, KeyBy, Settings};
+use crate::settings::{CallerClasses, ClaimSettings, KeyBy, Settings};
 
 /// Most segments of a path that tell kinds apart.
 const SEGMENTS_MAX: usize = 4;
@@ -30,11 +30,13 @@ pub(crate) struct Asked<'r> {
     pub(crate) started: Instant,
     /// The class of its route.
     pub(crate) route_class: Option<Class>,
+    /// The classes that its route gives certain callers.
+    pub(crate) route_callers: &'r CallerClasses,
 }
 
 /// What a request claims at the gate of a pool.
 pub(crate) fn claim(settings: &Settings, of_pool: &ClaimSettings, asked: &Asked<'_>) -> Claim {
-    let Asked { head, client, started, route_class } = *asked;
+    let Asked { head, client, started, route_class, route_callers } = *asked;
     let said = |name: &Option<String>| match name {
         Some(name) if client.steers => head.find(name.as_bytes()),
         _ => None,
@@ -46,12 +48,18 @@ pub(crate) fn claim(settings: &Settings, of_pool: &ClaimSettings, asked: &Asked<
         None => 0,
     };
     let class = said(&of_pool.class_header).and_then(Class::from_word);
-    let by_method = || of_pool.class_of_method(head.method_bytes());
+    let method = head.method_bytes();
+    let by_caller = || {
+        let caller = said(&of_pool.caller_header)?;
+        let of_route = route_callers.class(caller, method);
+        of_route.or_else(|| of_pool.class_callers.class(caller, method))
+    };
+    let by_method = || of_pool.class_of_method(method);
     Claim {
-        class: class.or(route_class).or_else(by_method).unwrap_or(of_pool.class),
+        class: class.or_else(by_caller).or(route_class).or_else(by_method).unwrap_or(of_pool.class),
         user: User(address),
         tenant: Tenant(tenant),
-        kind: kind(head.method_bytes(), head.path()),
+        kind: kind(method, head.path()),
         key: of_pool.key.as_ref().map_or(Key::NONE, |key| {
             let named = key.header.as_ref().and_then(|name| head.find(name.as_bytes()));
             let number = match (named, key.by) {

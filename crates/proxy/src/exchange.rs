@@ -146,7 +146,8 @@ fn claim_at(
     record: &mut Record<'_, '_>,
 ) -> Claim {
     let (client, started) = (record.client(), record.started);
-    let asked = Asked { head, client, started, route_class: routed.class };
+    let Routed { class: route_class, callers: route_callers, .. } = *routed;
+    let asked = Asked { head, client, started, route_class, route_callers };
     let claim = claim(&shard.settings, &shard.settings.pools[pool].claim, &asked);
     record.claimed(claim.class);
     claim

@@ -312,6 +312,9 @@ impl<'s, 'r> Record<'s, 'r> {
             out.extend_from_slice(b",\"pool\":");
             out.extend_from_slice(&self.shard.pools[pool].name);
             text(out, b",\"class\":", self.class.name().as_bytes());
+            if let Some(caller) = self.caller(pool) {
+                text(out, b",\"caller\":", caller);
+            }
         }
         if let Some(worker) = self.worker {
             number(out, b",\"worker\":", u64::from(worker.0));
@@ -332,6 +335,13 @@ impl<'s, 'r> Record<'s, 'r> {
         json::millis(out, now.since(self.started));
         out.push(b'}');
         log.lines.commit();
+    }
+
+    /// Who asks, by the name that a field of this pool gives it, where that is believed.
+    fn caller(&self, pool: usize) -> Option<&'r [u8]> {
+        let name = self.shard.settings.pools[pool].claim.caller_header.as_ref()?;
+        let head = self.head.filter(|_| self.client.steers)?;
+        head.find(name.as_bytes())
     }
 
     /// From the first byte of the request to the end of `stage`.

@@ -21,7 +21,7 @@ use spillgate_core::gate::Class;
 use spillgate_runtime::events::json;
 
 use crate::path::{Reading, Spelling, is_plain};
-use crate::settings::{Destination, PathMatch, ReplySettings, RouteSettings};
+use crate::settings::{CallerClasses, Destination, PathMatch, ReplySettings, RouteSettings};
 
 /// The routes, ready to be asked.
 #[derive(Debug)]
@@ -55,6 +55,7 @@ struct Path {
 struct Leads {
     destination: Destination,
     class: Option<Class>,
+    callers: CallerClasses,
 }
 
 /// Why a request leads nowhere.
@@ -73,6 +74,8 @@ pub(crate) struct Routed<'r> {
     pub(crate) name: &'r [u8],
     /// The class that the route gives its exchanges.
     pub(crate) class: Option<Class>,
+    /// The classes that it gives those of certain callers.
+    pub(crate) callers: &'r CallerClasses,
     /// Where it leads.
     pub(crate) to: To<'r>,
 }
@@ -156,14 +159,18 @@ impl Router {
 
 impl Leads {
     fn new(route: &RouteSettings) -> Leads {
-        Leads { destination: route.destination.clone(), class: route.class }
+        Leads {
+            destination: route.destination.clone(),
+            class: route.class,
+            callers: route.class_callers.clone(),
+        }
     }
 
-    /// Whether both lead into one pool, in one class.
+    /// Whether both lead into one pool, in one class for each caller.
     fn is_like(&self, other: &Leads) -> bool {
         match (&self.destination, &other.destination) {
             (Destination::Pool(one), Destination::Pool(two)) => {
-                one == two && self.class == other.class
+                one == two && self.class == other.class && self.callers == other.callers
             }
             _ => false,
         }
@@ -176,7 +183,7 @@ impl<'r> From<(&'r Path, &'r Leads)> for Routed<'r> {
             Destination::Pool(index) => To::Pool(*index),
             Destination::Reply(reply) => To::Reply(reply),
         };
-        Routed { name: &path.quoted, class: leads.class, to }
+        Routed { name: &path.quoted, class: leads.class, callers: &leads.callers, to }
     }
 }
 

@@ -111,8 +111,8 @@ pub struct AgentSettings {
     pub send: String,
 }
 
-/// How class, tenant and deadline are read from a request. Header fields count from `trusted_from`
-/// only.
+/// How class, caller, tenant and deadline are read from a request. Header fields count from
+/// `trusted_from` only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClaimSettings {
     /// The field that names the class; none: no field does.
@@ -121,6 +121,10 @@ pub struct ClaimSettings {
     pub class: Class,
     /// Classes by method.
     pub class_methods: Vec<(String, Class)>,
+    /// The field that names the caller; none: no field does.
+    pub caller_header: Option<String>,
+    /// Classes by caller, for routes that say nothing of theirs.
+    pub class_callers: CallerClasses,
     /// The field that names the tenant; none: no field does.
     pub tenant_header: Option<String>,
     /// Whether an exchange that names no tenant is its client's address's. Default no.
@@ -159,15 +163,53 @@ impl PoolSettings {
 impl ClaimSettings {
     /// The class that all requests with this method have.
     pub fn class_of_method(&self, method: &[u8]) -> Option<Class> {
-        let found = self.class_methods.iter().find(|(name, _)| name.as_bytes() == method);
-        found.map(|(_, class)| *class)
+        class_of(&self.class_methods, method)
     }
 
     /// The fields that steer.
     pub fn headers(&self) -> impl Iterator<Item = &str> {
-        [&self.class_header, &self.tenant_header, &self.deadline_header]
+        [&self.class_header, &self.caller_header, &self.tenant_header, &self.deadline_header]
             .into_iter()
             .filter_map(|name| name.as_deref())
+    }
+}
+
+/// The class of the entry with this name.
+fn class_of(entries: &[(String, Class)], name: &[u8]) -> Option<Class> {
+    let found = entries.iter().find(|(known, _)| known.as_bytes() == name);
+    found.map(|(_, class)| *class)
+}
+
+/// The classes that callers have: of one route, or of a whole pool. Default none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallerClasses(
+    /// Sorted by name, since there may be hundreds.
+    Vec<(String, CallerClass)>,
+);
+
+/// The class of one caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallerClass {
+    /// Whatever it asks.
+    Any(Class),
+    /// By method; with another one it has none here.
+    ByMethod(Vec<(String, Class)>),
+}
+
+impl CallerClasses {
+    /// Of callers by name, each named once.
+    pub fn new(mut callers: Vec<(String, CallerClass)>) -> CallerClasses {
+        callers.sort_by(|(one, _), (other, _)| one.cmp(other));
+        CallerClasses(callers)
+    }
+
+    /// The class of a request of `caller`, whose name is compared byte for byte.
+    pub fn class(&self, caller: &[u8], method: &[u8]) -> Option<Class> {
+        let at = self.0.binary_search_by(|(name, _)| name.as_bytes().cmp(caller)).ok()?;
+        match &self.0[at].1 {
+            CallerClass::Any(class) => Some(*class),
+            CallerClass::ByMethod(methods) => class_of(methods, method),
+        }
     }
 }
 
@@ -222,6 +264,8 @@ pub struct RouteSettings {
     pub path: PathMatch,
     /// The class of its exchanges; none: that of the method or the pool.
     pub class: Option<Class>,
+    /// The classes of those of certain callers, which come first.
+    pub class_callers: CallerClasses,
     /// Where it leads.
     pub destination: Destination,
 }
@@ -273,4 +317,34 @@ pub enum AccessLog {
     Stdout,
     /// A file, opened for appending; reopened on SIGUSR1.
     File(PathBuf),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_has_the_class_of_its_name_and_method() {
+        let methods = vec![("GET".to_owned(), Class::Degraded), ("POST".to_owned(), Class::Bulk)];
+        let callers = CallerClasses::new(vec![
+            ("reports".to_owned(), CallerClass::ByMethod(methods)),
+            ("checkout".to_owned(), CallerClass::Any(Class::Critical)),
+            ("app-7".to_owned(), CallerClass::Any(Class::Normal)),
+        ]);
+        for (caller, method, expected) in [
+            ("checkout", "GET", Some(Class::Critical)),
+            ("checkout", "PATCH", Some(Class::Critical)),
+            ("reports", "GET", Some(Class::Degraded)),
+            ("reports", "POST", Some(Class::Bulk)),
+            ("reports", "DELETE", None),
+            ("app-7", "GET", Some(Class::Normal)),
+            ("app-70", "GET", None),
+            ("Checkout", "GET", None),
+            ("", "GET", None),
+        ] {
+            let class = callers.class(caller.as_bytes(), method.as_bytes());
+            assert_eq!(class, expected, "{caller} {method}");
+        }
+        assert_eq!(CallerClasses::default().class(b"checkout", b"GET"), None);
+    }
 }

@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use spillgate_core::id::ShardId;
 use spillgate_proxy::serve::{self, Connections};
-use spillgate_proxy::settings::{Destination, PathMatch, ReplySettings, RouteSettings};
+use spillgate_proxy::settings::{
+    CallerClasses, Destination, PathMatch, ReplySettings, RouteSettings,
+};
 use spillgate_proxy::shard::ShardMessage;
 use spillgate_runtime::events::{AccessLog, Destination as LogDestination};
 use spillgate_runtime::http::settings::Endpoint;
@@ -50,6 +52,7 @@ fn a_greedy_client_lets_modest_ones_have_their_turn() {
         host: None,
         path: PathMatch::Prefix("/".into()),
         class: None,
+        class_callers: CallerClasses::default(),
         destination: Destination::Reply(reply),
     }];
     let sockets = listen::bind(&settings.listeners[0].address, 1, None).expect("a free port");

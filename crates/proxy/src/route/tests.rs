@@ -4,12 +4,14 @@
 use spillgate_core::rng::Rng;
 
 use super::*;
+use crate::settings::CallerClass;
 
 fn route(host: Option<&str>, path: PathMatch, pool: usize) -> RouteSettings {
     RouteSettings {
         host: host.map(String::from),
         path,
         class: None,
+        class_callers: CallerClasses::default(),
         destination: Destination::Pool(pool),
     }
 }
@@ -46,7 +48,18 @@ fn the_most_specific_route_wins() {
 
 fn reply(path: PathMatch) -> RouteSettings {
     let reply = ReplySettings { status: 403, body: String::new(), content_type: String::new() };
-    RouteSettings { host: None, path, class: None, destination: Destination::Reply(reply) }
+    RouteSettings { destination: Destination::Reply(reply), ..route(None, path, 0) }
+}
+
+#[test]
+fn routes_that_rank_a_caller_differently_lead_to_different_places() {
+    let mut ranks = route(None, prefix("/a"), 0);
+    ranks.class_callers = CallerClasses::new(vec![("batch".into(), CallerClass::Any(Class::Bulk))]);
+    let plain = route(None, prefix("/"), 0);
+    let alike = Router::new(&[plain.clone(), route(None, prefix("/a"), 0)]);
+    assert!(alike.find(b"a", b"/x%2F..%2Fa").is_ok());
+    let forks = Router::new(&[plain, ranks]);
+    assert_eq!(forks.find(b"a", b"/x%2F..%2Fa").err(), Some(Unrouted::Ambiguous));
 }
 
 fn pool_of(routed: Routed<'_>) -> Option<usize> {

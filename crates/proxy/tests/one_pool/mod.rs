@@ -11,8 +11,8 @@ use spillgate_proxy::metrics::{ShardMetrics, Sizes};
 use spillgate_proxy::pool::{Mailboxes, Pool};
 use spillgate_proxy::route::Router;
 use spillgate_proxy::settings::{
-    ClaimSettings, Destination, PathMatch, PoolSettings, RouteSettings, Settings, SpillSettings,
-    Workers,
+    CallerClasses, ClaimSettings, Destination, PathMatch, PoolSettings, RouteSettings, Settings,
+    SpillSettings, Workers,
 };
 use spillgate_proxy::shard::{Parts, Shard};
 use spillgate_runtime::buffer::{Storage, StorageSettings};
@@ -70,12 +70,6 @@ pub(crate) fn settings(endpoint: &Endpoint) -> Settings {
         probe_path: None,
         probe_time_max: second,
     };
-    let route = RouteSettings {
-        host: None,
-        path: PathMatch::Prefix("/".into()),
-        class: None,
-        destination: Destination::Pool(0),
-    };
     Settings {
         shards: Some(1),
         trusted_from: TrustedFrom::default(),
@@ -87,8 +81,19 @@ pub(crate) fn settings(endpoint: &Endpoint) -> Settings {
         drain_time_max: second,
         listeners: Vec::new(),
         pools: vec![pool],
-        routes: vec![route],
+        routes: vec![everything()],
         access_log: None,
+    }
+}
+
+/// The route of every request.
+fn everything() -> RouteSettings {
+    RouteSettings {
+        host: None,
+        path: PathMatch::Prefix("/".into()),
+        class: None,
+        class_callers: CallerClasses::default(),
+        destination: Destination::Pool(0),
     }
 }
 

@@ -10,9 +10,9 @@ use std::time::Duration;
 use spillgate_core::units::{ByteSize, Ratio, Slots, Weight};
 use spillgate_core::{gate, supervise};
 use spillgate_proxy::settings::{
-    AccessLog, AgentSettings, ClaimSettings, CommandSettings, Destination, KeyBy, KeySettings,
-    PathMatch, PoolSettings, ReplySettings, RouteSettings, Settings, SpillSettings, TraceSettings,
-    WorkerListen, Workers,
+    AccessLog, AgentSettings, CallerClasses, ClaimSettings, CommandSettings, Destination, KeyBy,
+    KeySettings, PathMatch, PoolSettings, ReplySettings, RouteSettings, Settings, SpillSettings,
+    TraceSettings, WorkerListen, Workers,
 };
 use spillgate_runtime::http::settings::{Endpoint, HalfClose, ListenerSettings, TrustedFrom};
 
@@ -253,10 +253,19 @@ fn claim(section: &Section) -> ClaimSettings {
             Some(Value::Classes(pairs)) => pairs,
             _ => Vec::new(),
         },
+        caller_header: section.text("caller_header"),
+        class_callers: class_callers(section),
         tenant_header: section.text("tenant_header"),
         tenant_by_address: section.flag("tenant_by_address"),
         deadline_header: section.text("deadline_header"),
         key: key(section),
+    }
+}
+
+fn class_callers(section: &Section) -> CallerClasses {
+    match section.value("class_callers") {
+        Some(Value::Callers(callers)) => callers,
+        _ => CallerClasses::default(),
     }
 }
 
@@ -316,6 +325,7 @@ fn routes(raw: &Raw) -> Vec<RouteSettings> {
             host: None,
             path: PathMatch::Prefix("/".into()),
             class: None,
+            class_callers: CallerClasses::default(),
             destination: Destination::Pool(pool),
         });
     }
@@ -339,7 +349,13 @@ fn of_file(raw: &Raw, route: &Section) -> RouteSettings {
             Destination::Pool(index.expect("each pool that a route names is defined"))
         }
     };
-    RouteSettings { host: route.text("host"), path, class: route.class("class"), destination }
+    RouteSettings {
+        host: route.text("host"),
+        path,
+        class: route.class("class"),
+        class_callers: class_callers(route),
+        destination,
+    }
 }
 
 fn access_log(raw: &Raw) -> Option<AccessLog> {

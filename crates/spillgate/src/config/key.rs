@@ -181,6 +181,8 @@ pub(crate) enum Kind {
     FieldName,
     /// Classes by method.
     Classes,
+    /// Classes by caller.
+    Callers,
     /// A reply of our own.
     Reply,
 }
@@ -199,7 +201,7 @@ impl Kind {
             Kind::Choice(_) => "word",
             Kind::Workers => "list of texts and tables",
             Kind::Endpoints | Kind::TrustedFrom | Kind::Folders | Kind::Command => "list of texts",
-            Kind::Environment | Kind::Classes | Kind::Reply => "table",
+            Kind::Environment | Kind::Classes | Kind::Callers | Kind::Reply => "table",
             _ => "text",
         }
     }
@@ -243,6 +245,7 @@ impl std::fmt::Display for Kind {
             Kind::Environment => f.write_str("a table of texts"),
             Kind::FieldName => f.write_str("the name of a header field"),
             Kind::Classes => f.write_str("a table of methods and classes"),
+            Kind::Callers => f.write_str("a table of callers and classes"),
             Kind::Reply => f.write_str("a table with `status`, `body` and `content_type`"),
         }
     }

@@ -4,15 +4,16 @@
 
 use spillgate_core::gate::Class;
 use spillgate_core::units::Weight;
+use spillgate_proxy::settings::{CallerClass, CallerClasses};
 use spillgate_runtime::http::settings::{Endpoint, TrustedFrom};
-use toml::de::DeValue;
+use toml::de::{DeTable, DeValue};
 
 use super::key::Key;
 use super::problem::{Problem, shown};
 use super::raw::Section;
 use super::text::{self, Role};
 use super::unit::Fault;
-use super::value::{At, Found, Value, problem, text_of, wrong_type};
+use super::value::{At, Found, Value, nearest, problem, text_of, wrong_type};
 
 /// Most entries of a list or table of values.
 const ENTRIES_MAX: usize = 4096;
@@ -173,6 +174,15 @@ pub(super) fn classes(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>)
         problems.push(wrong_type(key, found, "a table of methods and classes", "").mend(mend));
         return None;
     };
+    methods(key, table, problems).map(Value::Classes)
+}
+
+/// Reads a table of methods and classes.
+fn methods(
+    key: &Key,
+    table: &DeTable<'_>,
+    problems: &mut Vec<Problem>,
+) -> Option<Vec<(String, Class)>> {
     let before = problems.len();
     let mut pairs = Vec::new();
     for (method, value) in table {
@@ -182,15 +192,51 @@ pub(super) fn classes(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>)
             let problem = problem(key, title, &method.span(), "not a method in capital letters");
             problems.push(problem.mend(format!("write {}", shown(&name.to_ascii_uppercase()))));
         }
-        match value.get_ref().as_str().and_then(|word| Class::from_word(word.as_bytes())) {
-            Some(class) => pairs.push((name.to_string(), class)),
-            None => problems.push(
-                wrong_type(key, value, "classes", "")
-                    .mend("write \"critical\", \"normal\", \"degraded\" or \"bulk\""),
-            ),
+        if let Some(class) = class(key, value, problems) {
+            pairs.push((name.to_string(), class));
         }
     }
-    (problems.len() == before).then_some(Value::Classes(pairs))
+    (problems.len() == before).then_some(pairs)
+}
+
+fn class(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) -> Option<Class> {
+    let all = "write \"critical\", \"normal\", \"degraded\" or \"bulk\"";
+    let Some(word) = found.get_ref().as_str() else {
+        problems.push(wrong_type(key, found, "classes", "").mend(all));
+        return None;
+    };
+    let class = Class::from_word(word.as_bytes());
+    if class.is_none() {
+        let title = format!("`{}` cannot hold \"{}\"", key.name, shown(word));
+        let near = nearest(word, Class::ALL.into_iter().map(Class::name));
+        let mend = near.map_or(all.to_owned(), |near| format!("write \"{near}\""));
+        problems.push(problem(key, title, &found.span(), "not a class").mend(mend));
+    }
+    class
+}
+
+/// Reads a table of callers, each with its class, or with a table of methods and classes.
+pub(super) fn callers(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) -> Option<Value> {
+    let Some(table) = found.get_ref().as_table() else {
+        let mend = "write { checkout = \"critical\", reports = \"bulk\" }";
+        problems.push(wrong_type(key, found, "a table of callers and classes", "").mend(mend));
+        return None;
+    };
+    let before = problems.len();
+    let mut callers = Vec::new();
+    for (caller, value) in table {
+        let name = caller.get_ref();
+        if let Err(fault) = text::caller(name) {
+            let title = format!("`{}` cannot hold `{}`", key.name, shown(name));
+            problems.push(problem(key, title, &caller.span(), fault.what));
+        }
+        let class = match value.get_ref() {
+            DeValue::Table(table) => methods(key, table, problems).map(CallerClass::ByMethod),
+            _ => class(key, value, problems).map(CallerClass::Any),
+        };
+        callers.extend(class.map(|class| (name.to_string(), class)));
+    }
+    (problems.len() == before).then(|| Value::Callers(CallerClasses::new(callers)))
 }
 
 pub(super) fn reply(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) -> Option<Value> {

@@ -270,6 +270,14 @@ pub(super) fn field_name(text: &str) -> Result<String, Fault> {
     Ok(text.to_ascii_lowercase())
 }
 
+/// Checks the name of a caller, as the value of a header field can have it.
+pub(super) fn caller(name: &str) -> Result<(), Fault> {
+    if name.is_empty() || name.trim_ascii() != name || name.contains(char::is_control) {
+        return Err(Fault::new("no header field could have this value"));
+    }
+    Ok(())
+}
+
 /// Reads the name of an environment variable that a worker gets.
 pub(super) fn variable(name: &str) -> Result<(), Fault> {
     const OURS: [&str; 5] =

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use spillgate_core::gate::Class;
 use spillgate_core::units::{ByteSize, Ratio, Weight};
+use spillgate_proxy::settings::CallerClasses;
 use spillgate_runtime::http::settings::{Endpoint, TrustedFrom};
 use toml::Spanned;
 use toml::de::DeValue;
@@ -40,6 +41,7 @@ pub(super) enum Value {
     Command(Vec<String>),
     Environment(Vec<(String, String)>),
     Classes(Vec<(String, Class)>),
+    Callers(CallerClasses),
     Reply(Box<Section>),
 }
 
@@ -109,6 +111,7 @@ pub(super) fn read(key: &Key, found: &Found<'_>, problems: &mut Vec<Problem>) ->
         Kind::Command => return many::command(key, found, problems),
         Kind::Environment => return many::environment(key, found, problems),
         Kind::Classes => return many::classes(key, found, problems),
+        Kind::Callers => return many::callers(key, found, problems),
         Kind::Reply => return many::reply(key, found, problems),
         Kind::Count { min, max } => count(key, found, min, max),
         Kind::Flag => flag(key, found),

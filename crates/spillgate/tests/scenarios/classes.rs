@@ -1,5 +1,7 @@
 //! Classes, tenants and deadlines, as clients say them and workers notice.
 
+use serde_json::Value;
+
 use crate::harness::{Config, Echo, Link, Spillgate};
 
 /// A request for `target` with these header lines.
@@ -85,6 +87,74 @@ fn a_class_comes_from_the_route_or_the_method_too() {
     first.extend([deleting, paying]);
     let order = serve_all(&worker, inside, first);
     assert_eq!(order, ["/pay/now", "/page", "/page/1"]);
+}
+
+/// A pool that knows its callers, with a route that ranks two of them and one that ranks none.
+fn with_callers(config: Config) -> Config {
+    config
+        .pool("class_header = \"x-class\"")
+        .pool("caller_header = \"X-Caller\"")
+        .pool("class_methods = { DELETE = \"bulk\" }")
+        .pool("class_callers = { batch = \"bulk\", checkout = \"degraded\" }")
+        .section(
+            "[[route]]\npath = \"/pay\"\npool = \"app\"\nclass = \"degraded\"\n\
+             [route.class_callers]\ncheckout = \"critical\"\nreports = { POST = \"bulk\" }\n\
+             [[route]]\npath = \"/\"\npool = \"app\"\n",
+        )
+}
+
+#[test]
+fn a_class_comes_from_the_route_and_the_caller() {
+    let (_echo, spillgate) = Echo::behind(with_callers);
+    for (method, target, fields, class) in [
+        ("GET", "/pay", "x-caller: checkout", "critical"),
+        ("GET", "/other", "x-caller: checkout", "degraded"),
+        ("GET", "/pay/reports", "x-caller: reports", "degraded"),
+        ("POST", "/pay/reports", "x-caller: reports", "bulk"),
+        ("GET", "/pay/batch", "x-caller: batch", "bulk"),
+        ("GET", "/batch", "x-caller: batch", "bulk"),
+        ("GET", "/pay/unknown", "x-caller: nobody", "degraded"),
+        ("GET", "/pay/without", "", "degraded"),
+        ("GET", "/unknown", "x-caller: nobody", "normal"),
+        ("DELETE", "/unknown", "x-caller: nobody", "bulk"),
+        ("DELETE", "/checkout", "x-caller: checkout", "degraded"),
+        ("GET", "/pay/said", "x-caller: batch\r\nx-class: normal", "normal"),
+    ] {
+        let fields = if fields.is_empty() { String::new() } else { format!("{fields}\r\n") };
+        let request = format!("{method} {target} HTTP/1.1\r\nHost: a.example\r\n{fields}\r\n");
+        assert_eq!(spillgate.ask(request).status(), 200);
+        let wanted = |record: &Value| record["target"] == target && record["method"] == method;
+        let record = spillgate.record_where(target, wanted);
+        assert_eq!(record["class"], class, "{method} {target} {fields}");
+        let caller = fields.strip_prefix("x-caller: ").and_then(|rest| rest.lines().next());
+        assert_eq!(record["caller"].as_str(), caller, "{method} {target}");
+    }
+}
+
+#[test]
+fn the_more_important_caller_of_a_route_is_served_first() {
+    let (worker, spillgate, inside) = busy(with_callers);
+    let waiting = queue_up(
+        &spillgate,
+        &[
+            ("/batch", "x-caller: batch"),
+            ("/pay/anyone", ""),
+            ("/anyone", ""),
+            ("/pay/checkout", "x-caller: checkout"),
+        ],
+    );
+    let order = serve_all(&worker, inside, waiting);
+    assert_eq!(order, ["/pay/checkout", "/anyone", "/pay/anyone", "/batch"]);
+}
+
+#[test]
+fn a_stranger_is_no_caller() {
+    let stranger = |config: Config| with_callers(config).top("trusted_from = []");
+    let (echo, spillgate) = Echo::behind(stranger);
+    assert_eq!(spillgate.ask(get_with("/pay", "x-caller: checkout")).status(), 200);
+    let record = spillgate.record("/pay");
+    assert_eq!((&record["class"], &record["caller"]), (&"degraded".into(), &Value::Null));
+    assert_eq!(echo.seen()[0].get("x-caller"), None);
 }
 
 #[test]

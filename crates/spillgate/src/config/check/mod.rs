@@ -6,6 +6,7 @@
 
 mod addresses;
 mod agents;
+mod callers;
 mod files;
 mod pools;
 pub(super) mod program;
@@ -29,6 +30,7 @@ pub(super) fn check(raw: &Raw, cores: u32, problems: &mut Vec<Problem>) {
     pools::check(raw, problems);
     agents::check(raw, cores, problems);
     routes::check(raw, problems);
+    callers::check(raw, problems);
     files::check(raw, problems);
 }
 

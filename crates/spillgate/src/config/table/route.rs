@@ -49,7 +49,21 @@ pub(in crate::config::table) const KEYS: &[Key] = &[
         preset: Preset::Off("that of the method or of the pool"),
         live: false,
         line: "how important the exchanges of the route are",
-        text: "The field `class_header` of the pool can say something else of one request.",
+        text: "The field `class_header` of the pool can say something else of one request, and \
+               `class_callers` of the requests of one caller.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Route,
+        name: "class_callers",
+        kind: Kind::Callers,
+        preset: Preset::Off("those of the pool"),
+        live: false,
+        line: "how important the exchanges of certain callers are",
+        text: "For example `{ checkout = \"critical\", reports = \"bulk\" }`, or by method too: \
+               `{ reports = { GET = \"degraded\", POST = \"bulk\" } }`. The caller is named by the \
+               field `caller_header` of the pool. For callers that are not listed the pool's \
+               `class_callers` hold, then the route's `class`.",
         since: "0.1.0",
     },
     Key {

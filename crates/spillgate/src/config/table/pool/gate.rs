@@ -172,8 +172,8 @@ pub(in crate::config::table) const KEYS: &[Key] = &[
         preset: Preset::Is(r#""normal""#),
         live: false,
         line: "how important an exchange is that nothing else gives a class",
-        text: "What else does, the first that is there: the field `class_header`, the route, the \
-               method.",
+        text: "What else does, the first that is there: the field `class_header`, the route or \
+               pool for this caller, the route, the method.",
         since: "0.1.0",
     },
     Key {
@@ -195,6 +195,29 @@ pub(in crate::config::table) const KEYS: &[Key] = &[
         live: false,
         line: "classes by method",
         text: "For example `{ POST = \"critical\", HEAD = \"bulk\" }`.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
+        name: "caller_header",
+        kind: Kind::FieldName,
+        preset: Preset::Off("no header field names a caller"),
+        live: false,
+        line: "the header field that names the caller of a request, such as another service",
+        text: "What `class_callers` of routes and of the pool go by; the access record shows it. \
+               Believed from `trusted_from` only; from anyone else the field is removed.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
+        name: "class_callers",
+        kind: Kind::Callers,
+        preset: Preset::Off("a caller says nothing of the class"),
+        live: false,
+        line: "how important the exchanges of certain callers are, whatever the route",
+        text: "As `class_callers` of a route, which come first. Names are compared as they stand; \
+               a caller that is not listed has the class that its route, its method or the pool \
+               gives.",
         since: "0.1.0",
     },
     Key {

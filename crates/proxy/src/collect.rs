@@ -395,6 +395,7 @@ impl<'s> Collected<'s> {
             worker: held.worker(),
             cause: Cause::Worker(failure),
             reached: true,
+            ended: false,
         };
         setback.settle(held, false);
         self.ended = Some(clock::now());

@@ -76,6 +76,8 @@ pub(crate) struct Setback {
     pub(crate) cause: Cause,
     /// A byte of the request may have reached the worker.
     pub(crate) reached: bool,
+    /// The worker has sent an answer to its end.
+    pub(crate) ended: bool,
 }
 
 /// What went wrong.
@@ -134,10 +136,8 @@ impl Setback {
     fn fate(&self) -> Fate {
         match &self.cause {
             // The worker has ended it, or never got anything of the exchange.
-            Cause::Refusal(_) | Cause::Unavailable | Cause::Worker(WorkerFailure::Lost) => {
-                Fate::Closed
-            }
-            _ if !self.reached => Fate::Closed,
+            Cause::Worker(WorkerFailure::Lost) => Fate::Closed,
+            _ if self.ended || !self.reached => Fate::Closed,
             _ => Fate::Cut,
         }
     }
@@ -179,7 +179,8 @@ pub(crate) async fn dispatch<'s>(
 ) -> Result<Sent<'s>, Setback> {
     let Granted { mut held, connection, moved, at } = granted;
     let (pool, worker) = (held.pool(), held.worker());
-    let setback = |cause, reached| Setback { stage: Stage::Dispatch, worker, cause, reached };
+    let stage = Stage::Dispatch;
+    let setback = |cause, reached, ended| Setback { stage, worker, cause, reached, ended };
     let idle = match connection {
         Connection::Idle => shard.pools[pool].idle.borrow_mut().take(worker),
         Connection::Moved(_) => moved.and_then(|moved| moved.attach()),
@@ -202,7 +203,7 @@ pub(crate) async fn dispatch<'s>(
         Ok(idle) => (idle.connection, idle.generation),
         Err(cause) => {
             cells.connects.increment(ConnectKind::Failed);
-            let setback = setback(cause, false);
+            let setback = setback(cause, false, false);
             setback.settle(held, false);
             return Err(setback);
         }
@@ -217,11 +218,7 @@ pub(crate) async fn dispatch<'s>(
     });
     match answer {
         Ok(head) => {
-            if let Some(report) = head.get().get(Name::EndpointLoadMetrics)
-                && let Some(utilization) = orca::utilization(report)
-            {
-                shard.tell(pool, Input::Load { worker, utilization }, clock::now());
-            }
+            tell_load(shard, &held, &head);
             let whole = sending.whole;
             let repeated = outgoing.attempt.tried().charged > 0;
             let at = clock::now();
@@ -233,11 +230,24 @@ pub(crate) async fn dispatch<'s>(
             {
                 shard.tell(pool, Input::Report { worker, report }, clock::now());
             }
-            let setback = setback(cause, sending.reached);
+            // Of an answer that is thrown away only the head has been waited for.
+            let ended = matches!(cause, Cause::Refusal(_) | Cause::Unavailable)
+                && connection.has_ended().await;
+            let setback = setback(cause, sending.reached, ended);
             drop(connection);
             setback.settle(held, reused);
             Err(setback)
         }
+    }
+}
+
+/// What the worker reports of itself with its answer.
+fn tell_load(shard: &Shard, held: &Held<'_>, head: &WorkerHead) {
+    if let Some(report) = head.get().get(Name::EndpointLoadMetrics)
+        && let Some(utilization) = orca::utilization(report)
+    {
+        let worker = held.worker();
+        shard.tell(held.pool(), Input::Load { worker, utilization }, clock::now());
     }
 }
 

@@ -35,6 +35,9 @@ impl Wishes {
     ///
     /// Errors: the system refuses a handler.
     pub fn listen() -> io::Result<Wishes> {
+        // Nobody's wish, but it would end the process: a write beyond the system's limit of a
+        // file's size. With a handler, which stays when nobody listens, the write fails instead.
+        drop(signal(SignalKind::from_raw(libc::SIGXFSZ))?);
         Ok(Wishes {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,

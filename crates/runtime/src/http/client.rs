@@ -23,6 +23,10 @@ use crate::net::pipe::Pipe;
 use crate::net::stream::Stream;
 use crate::scratch::Scratch;
 
+/// The most that is read of an answer that nobody wants, to see whether it has ended. Plain choice:
+/// more than any worker says with a refusal.
+const DISCARD_MAX: usize = 64 * 1024;
+
 /// A connection to a worker. Closed when dropped.
 pub struct WorkerConnection {
     stream: Stream,
@@ -220,6 +224,29 @@ impl WorkerConnection {
             Ok(bytes) => Poll::Ready(Ok(bytes)),
             Err(_) => Poll::Ready(Err(WorkerFailure::Lost)),
         }
+    }
+
+    /// Has all of the answer come, or the worker closed? Throws away what is here of it, up to
+    /// [`DISCARD_MAX`] bytes, and waits for nothing.
+    pub async fn has_ended(&mut self) -> bool {
+        let mut left = DISCARD_MAX;
+        poll_fn(|cx| {
+            loop {
+                let count = match self.poll_chunk(cx) {
+                    Poll::Ready(Ok(chunk)) => chunk.len(),
+                    Poll::Ready(Err(failure)) => {
+                        return Poll::Ready(matches!(failure, WorkerFailure::Lost));
+                    }
+                    Poll::Pending => return Poll::Ready(false),
+                };
+                if count == 0 || count > left {
+                    return Poll::Ready(count == 0);
+                }
+                left -= count;
+                self.consume(count);
+            }
+        })
+        .await
     }
 
     /// Body bytes that could go through a pipe now: those that are still in the socket, where

@@ -7,10 +7,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Resource, Rlimit, Signal, prlimit};
 use tempfile::TempDir;
 
-use crate::harness::{Config, Program, Spillgate, Worker, get, ok, post, until};
+use crate::harness::{Config, Echo, Program, Spillgate, Worker, get, ok, post, until};
 
 const UPGRADE: &str = "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n\
     Upgrade: websocket\r\n\r\n";
@@ -332,4 +332,45 @@ fn stop(spillgate: &Spillgate) {
     until("every thread stands still", || {
         std::fs::read_dir(&threads).expect("it lives").all(stands).then_some(())
     });
+}
+
+/// A 503 that is thrown away has ended for us when its head is there, and not for its worker.
+#[test]
+fn a_thrown_away_answer_that_is_not_whole_keeps_its_slot() {
+    for refusal in ["Spillgate-Refusal: full\r\n", ""] {
+        let (worker, echo) = (Worker::start(), Echo::start());
+        let config = Config::of(&[worker.address(), echo.address()]).pool("balance = \"first\"");
+        let spillgate = Spillgate::start(config);
+        spillgate.wait_up(2);
+        let mut client = spillgate.connect();
+        client.send(get("/first"));
+        let (mut link, _) = worker.accept_exchange();
+        link.send(format!("HTTP/1.1 503 Busy\r\n{refusal}Content-Length: 9\r\n\r\nhalf"));
+        assert_eq!(client.receive_response().status(), 200, "another worker has answered");
+        // Nothing is sent to it but the question whether it is there again.
+        for _ in 0..10 {
+            assert_eq!(spillgate.ask(get("/next")).status(), 200);
+        }
+        let mut question = worker.accept();
+        assert_eq!(question.receive_request().head.line, "OPTIONS * HTTP/1.1", "{refusal}");
+        question.send("HTTP/1.1 204 Yes\r\n\r\n");
+        spillgate.wait_pool("a free slot", |pool| pool["workers"][0]["in_flight"] == 0);
+        assert_eq!(echo.seen().len(), 11);
+    }
+}
+
+/// A write beyond the system's limit of a file's size ended the process by a signal.
+#[test]
+fn a_limit_of_file_sizes_is_a_full_disk() {
+    let folder = TempDir::new().expect("a folder can be made");
+    let spill = format!("[spill]\nfolders = [{:?}]", folder.path());
+    let (echo, spillgate) =
+        Echo::behind(|config| config.top("body_memory_max = \"16KiB\"").section(&spill));
+    let limit = Rlimit { current: Some(1 << 20), maximum: Some(1 << 20) };
+    prlimit(Some(spillgate.pid()), Resource::Fsize, limit).expect("a child can be limited");
+    let answer = spillgate.ask(post("/large", Echo::bytes(8 << 20)));
+    assert_eq!(answer.status(), 503);
+    assert!(answer.text().contains("spill_full"), "{}", answer.text());
+    assert_eq!(spillgate.ask(post("/small", Echo::bytes(100_000))).status(), 200);
+    assert_eq!(echo.targets(), ["/small"]);
 }

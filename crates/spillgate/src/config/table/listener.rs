@@ -27,8 +27,8 @@ pub(in crate::config::table) const KEYS: &[Key] = &[
         preset: Preset::Is("false"),
         live: false,
         line: "whether each connection begins with a PROXY protocol header",
-        text: "Versions 1 and 2 are read. The header is believed from `trusted_from` only; a \
-               connection from anyone else is closed.",
+        text: "Versions 1 and 2 are read, up to 4 KiB with all extensions. The header is believed \
+               from `trusted_from` only; a connection from anyone else is closed.",
         since: "0.1.0",
     },
     Key {

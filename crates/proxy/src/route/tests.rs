@@ -212,49 +212,55 @@ fn some_routes(below: &mut dyn FnMut(u64) -> u64) -> Vec<RouteSettings> {
     made.collect()
 }
 
+/// Call `check` with so many routers, each with its routes, and what draws more numbers.
+fn for_routers(
+    seed: u64,
+    count: usize,
+    mut check: impl FnMut(&[RouteSettings], &Router, &mut dyn FnMut(u64) -> u64),
+) {
+    let mut rng = Rng::new(seed);
+    let mut below = |count: u64| rng.below(count);
+    for _ in 0..count {
+        let routes = some_routes(&mut below);
+        check(&routes, &Router::new(&routes), &mut below);
+    }
+}
+
 #[test]
 fn the_search_finds_what_a_look_at_every_route_finds() {
-    let mut rng = Rng::new(1);
-    let mut below = |count: u64| rng.below(count);
-    for _ in 0..300 {
-        let routes = some_routes(&mut below);
-        let router = Router::new(&routes);
+    for_routers(1, 300, |routes, router, below| {
         for _ in 0..50 {
             let host = HOSTS[below(4) as usize].unwrap_or("other");
-            let path = if below(20) == 0 { "*".to_owned() } else { path_of(&PLAIN, &mut below) };
-            let wanted = plainly(&routes, host, &merge(path.clone()));
-            let found = lead(&router, &host.to_uppercase(), &path);
+            let path = if below(20) == 0 { "*".to_owned() } else { path_of(&PLAIN, below) };
+            let wanted = plainly(routes, host, &merge(path.clone()));
+            let found = lead(router, &host.to_uppercase(), &path);
             let may_be_refused = path.starts_with("//") && matches!(wanted, Lead::Pool(_));
             if !may_be_refused || found != Lead::Refused {
                 assert_eq!(found, wanted, "{host} {path} of {routes:?}");
             }
         }
-    }
+    });
 }
 
 #[test]
 fn no_worker_reads_a_path_that_leads_elsewhere() {
-    let mut rng = Rng::new(2);
-    let mut below = |count: u64| rng.below(count);
     let mut passed = 0;
-    for _ in 0..600 {
-        let routes = some_routes(&mut below);
-        let router = Router::new(&routes);
+    for_routers(2, 600, |routes, router, below| {
         for _ in 0..100 {
             let host = HOSTS[below(4) as usize].unwrap_or("other");
-            let path = path_of(&ODD, &mut below);
-            let found = lead(&router, host, &path);
+            let path = path_of(&ODD, below);
+            let found = lead(router, host, &path);
             if !matches!(found, Lead::Pool(_)) || !router.forks {
                 continue;
             }
             passed += 1;
             for (worker, steps) in WORKERS.iter().enumerate() {
                 let read = steps.iter().fold(path.clone(), |path, step| step(path));
-                let wanted = plainly(&routes, host, &read);
+                let wanted = plainly(routes, host, &read);
                 assert_eq!(found, wanted, "{worker} reads {path} as {read} of {routes:?}");
             }
         }
-    }
+    });
     assert!(passed > 5000, "{passed}");
 }
 
@@ -288,24 +294,20 @@ fn hidden(path: &str, below: &mut dyn FnMut(u64) -> u64) -> String {
 
 #[test]
 fn every_spelling_of_a_path_leads_where_the_path_does() {
-    let mut rng = Rng::new(3);
-    let mut below = |count: u64| rng.below(count);
-    for _ in 0..300 {
-        let routes = some_routes(&mut below);
-        let router = Router::new(&routes);
+    for_routers(3, 300, |routes, router, below| {
         for _ in 0..50 {
             let host = HOSTS[below(4) as usize].unwrap_or("other");
-            let path = merge(path_of(&PLAIN, &mut below));
-            let wanted = plainly(&routes, host, &path);
-            let spelled = respelled(&path, &mut below);
-            assert_eq!(lead(&router, host, &spelled), wanted, "{spelled} of {routes:?}");
-            let hidden = hidden(&path, &mut below);
-            let found = lead(&router, host, &hidden);
+            let path = merge(path_of(&PLAIN, below));
+            let wanted = plainly(routes, host, &path);
+            let spelled = respelled(&path, below);
+            assert_eq!(lead(router, host, &spelled), wanted, "{spelled} of {routes:?}");
+            let hidden = hidden(&path, below);
+            let found = lead(router, host, &hidden);
             if found != Lead::Refused || !matches!(wanted, Lead::Pool(_)) {
                 assert_eq!(found, wanted, "{hidden} of {routes:?}");
             }
         }
-    }
+    });
 }
 
 #[test]

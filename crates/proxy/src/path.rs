@@ -27,9 +27,10 @@ const PARAMS_FIRST: u8 = 8;
 /// `//name/path` is the path of a URL whose host is `name`.
 const HOST: u8 = 16;
 
-/// Longest path of which more than the plain form is looked at, in bytes: one look at a path costs
-/// some nanoseconds a byte, and there may be 31 more. As long as a configured path may be.
-const READ_MAX: usize = 4096;
+/// Most bytes that are read of one path beside its plain form, all readings together: one costs
+/// some nanoseconds a byte, and there may be 31. Plain choice: the longest path that can be
+/// configured (4 KiB) in which one or two points matter is read in full.
+const READ_MAX: usize = 16 * 1024;
 
 /// What it takes to read a path.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +40,7 @@ pub(crate) struct Spelling {
     /// `%00` is in it: some workers stop reading there.
     has_zero: bool,
     has_dots: bool,
-    /// Longer than [`READ_MAX`].
+    /// Its readings together are longer than [`READ_MAX`].
     is_long: bool,
 }
 
@@ -87,12 +88,13 @@ impl Spelling {
         let mut segments = Vec::with_capacity(path.len());
         Reading(SLASH | BACKSLASH | PARAMS).split(path, &mut segments);
         let has_dots = segments.split(|byte| *byte == b'/').any(is_dots);
-        Spelling { points, has_zero, has_dots, is_long: path.len() > READ_MAX }
+        let readings = (1 << points.count_ones()) - 1;
+        Spelling { points, has_zero, has_dots, is_long: path.len() * readings > READ_MAX }
     }
 
     /// Whether the readings that [`Spelling::readings`] lists are not all that there are.
     pub(crate) fn is_beyond_reading(&self) -> bool {
-        self.has_zero || self.has_dots || (self.points != 0 && self.is_long)
+        self.has_zero || self.has_dots || self.is_long
     }
 
     /// Every way to read it but the plain one.
@@ -303,8 +305,19 @@ mod tests {
         ] {
             assert!(Spelling::of(path.as_bytes()).is_beyond_reading(), "{path}");
         }
-        let long = |piece: &str| format!("/{piece}{}", "a".repeat(READ_MAX));
-        assert!(Spelling::of(long("%2F").as_bytes()).is_beyond_reading());
-        assert!(!Spelling::of(long("%61").as_bytes()).is_beyond_reading(), "read in one way only");
+        for (start, readings) in
+            [("/%2F", 1), ("/%2F%5C", 3), ("/;", 3), ("/;%2F", 7), ("//a;%2F%5C", 31)]
+        {
+            let is_beyond = |len: usize| {
+                let path = format!("{start}{}", "a".repeat(len - start.len()));
+                let spelling = Spelling::of(path.as_bytes());
+                assert_eq!(spelling.readings().count(), readings, "{start}");
+                spelling.is_beyond_reading()
+            };
+            let most = READ_MAX / readings;
+            assert_eq!((is_beyond(most), is_beyond(most + 1)), (false, true), "{start}");
+        }
+        let plain = format!("/%61{}", "a".repeat(4 * READ_MAX));
+        assert!(!Spelling::of(plain.as_bytes()).is_beyond_reading(), "read in one way only");
     }
 }

@@ -203,7 +203,7 @@ impl Pool {
             let tried = avoid && seeker.tried.contains(self.workers[*index].id);
             self.free.contains(*index) && !tried
         };
-        let mut along = self.ring.from(seeker.key).take(POINTS_MAX).filter(may);
+        let mut along = self.ring().from(seeker.key).take(POINTS_MAX).filter(may);
         let first = along.next().unwrap_or(first);
         let below = std::iter::once(first).chain(along).find(|at| is_below(&self.workers[*at]));
         below.or(Some(first))

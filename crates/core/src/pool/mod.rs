@@ -41,6 +41,8 @@ pub use report::{Admin, Health, Report, Said};
 pub use signs::Signs;
 pub(crate) use worker::Worker;
 
+use std::cell::OnceCell;
+
 use crate::gate::{Balance, Settings};
 use crate::id::WorkerId;
 use crate::time::Instant;
@@ -100,8 +102,9 @@ pub(crate) struct Pool {
     rules: Rules,
     /// How far those have passed who take turns by weight.
     passed: u64,
-    /// Whose each key is; empty where nobody asks.
-    ring: Ring,
+    /// Whose each key is; drawn when it is asked for, since members come and weights grow one by
+    /// one, and sorting all points each time is what a short lock cannot have.
+    ring: OnceCell<Ring>,
 }
 
 /// How it is chosen among free workers.
@@ -124,7 +127,7 @@ impl Pool {
             turn: 0,
             rules: Rules { balance, hash_excess_max },
             passed: 0,
-            ring: Ring::default(),
+            ring: OnceCell::new(),
         }
     }
 
@@ -214,10 +217,15 @@ impl Pool {
 
     /// Members or their weights have changed.
     pub(crate) fn redraw(&mut self) {
-        if self.rules.balance == Balance::Hash {
+        self.ring = OnceCell::new();
+    }
+
+    /// The circle of the members as they are now.
+    fn ring(&self) -> &Ring {
+        self.ring.get_or_init(|| {
             let workers = self.workers.iter().zip(0..);
-            self.ring = Ring::of(workers.map(|(worker, place)| (place, worker.id, worker.share)));
-        }
+            Ring::of(workers.map(|(worker, place)| (place, worker.id, worker.share)))
+        })
     }
 
     fn recount(&mut self) {

@@ -155,7 +155,10 @@ impl Advice {
     }
 
     fn write(&self, text: &mut String, question: &Question) {
-        let millis = |time: Duration| format!("\"{}ms\"", time.as_millis().max(1));
+        let millis = |time: Duration| match time.as_millis().max(1) {
+            millis if millis % 1000 == 0 => format!("\"{}s\"", millis / 1000),
+            millis => format!("\"{millis}ms\""),
+        };
         let mut line = |key: &str, value: String, why: &str| {
             put(text, format_args!("{:<28}# {why}\n", format!("{key} = {value}")));
         };

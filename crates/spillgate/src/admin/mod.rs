@@ -36,6 +36,9 @@ const PAGE: &[u8] = include_bytes!("page/page.html");
 const PAGE_SCRIPT: &[u8] = include_bytes!("page/page.js");
 const PAGE_STYLE: &[u8] = include_bytes!("page/page.css");
 
+/// What is said at any other path.
+const ELSEWHERE: &str = "nothing here; there are / (the page), /status, /metrics and /ready\n";
+
 /// Something that is worked out elsewhere.
 pub(crate) type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -75,6 +78,7 @@ fn router(guard: Arc<Guard>, source: Arc<Source>) -> Router {
         .route("/status", get(show_status))
         .route("/metrics", get(show_metrics))
         .route("/ready", get(show_ready))
+        .fallback(|| async { (StatusCode::NOT_FOUND, ELSEWHERE) })
         .with_state(source)
         .layer(middleware::from_fn_with_state(guard, guard::check))
 }

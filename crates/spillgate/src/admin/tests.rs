@@ -92,7 +92,7 @@ fn each_path_has_its_answer() {
     expect(&served.ask("GET", "/page.js", "localhost"), 200, "text/javascript");
     expect(&served.ask("GET", "/page.css", "localhost"), 200, "text/css");
     expect(&served.ask("GET", "/metrics", "localhost"), 200, "# EOF\n");
-    expect(&served.ask("GET", "/elsewhere", "localhost"), 404, "");
+    expect(&served.ask("GET", "/elsewhere", "localhost"), 404, "/status, /metrics and /ready\n");
     let answer = served.ask("GET", "/status", "127.0.0.1:1");
     expect(&answer, 200, "content-type: application/json");
     let (_, body) = answer.split_once("\r\n\r\n").expect("it has a body");

@@ -46,9 +46,45 @@ pub(super) fn parse(text: &str, problems: &mut Vec<Problem>) -> Option<Raw> {
 
 fn problem(text: &str, line: &Span, span: &Span, message: &str) -> Problem {
     let message = message.lines().next().unwrap_or(message);
+    if message.contains("duplicate key")
+        && let Some(first) = first_of(text, line, span)
+    {
+        let header = text[line.clone()].trim();
+        let key = if header.starts_with('[') { header } else { &text[span.clone()] };
+        return Problem::error(format!("`{}` is there twice", shown(key)))
+            .at(span, "again here")
+            .at(&first, "first here")
+            .mend("keep one of the two");
+    }
     Problem::error("this is not TOML")
         .at(span, shown(message))
         .mend_if(mend(&text[line.clone()], message))
+}
+
+/// Where the key at `span` in `line` stands for the first time: another such header, or another
+/// such line of the same section. None: it is written in another way there.
+fn first_of(text: &str, line: &Span, span: &Span) -> Option<Span> {
+    let key = text.get(span.clone())?;
+    let is_header = text[line.clone()].starts_with('[');
+    let mut found = None;
+    let mut start = 0;
+    for other in text[..line.start].split_inclusive('\n') {
+        let trimmed = other.trim();
+        let indent = other.len() - other.trim_start().len();
+        if is_header && trimmed == text[line.clone()].trim() {
+            let at = start + indent + (span.start - line.start);
+            return Some(at..at + key.len());
+        }
+        if !is_header && trimmed.starts_with('[') {
+            found = None;
+        }
+        if !is_header && other.split_once('=').is_some_and(|(name, _)| name.trim() == key) {
+            let at = start + indent;
+            found = found.or(Some(at..at + key.len()));
+        }
+        start += other.len();
+    }
+    found
 }
 
 /// The line around `at`, without its end.

@@ -1,5 +1,6 @@
 //! The defaults against a grid of settings, on six shapes of work: on none may another setting of
-//! the grid do 5 % more.
+//! the grid do 5 % more, nor where the defaults are not even told within what time answers are of
+//! use and the others are.
 //!
 //! What is done is the worker time of what was answered in time, so that nobody wins by serving
 //! the cheap and starving the expensive. For all shapes but one it is the number of answers.
@@ -15,7 +16,7 @@ use spillgate_sim::{Running, Scenario, Summary, simulate};
 
 /// The first seed: none below was used for choosing.
 const SEED: u64 = 1001;
-const SEEDS_DEEP: u64 = 5;
+const SEEDS_DEEP: u64 = 2;
 /// How much less than the best of the grid the defaults may do, in percent.
 const WITHIN: u64 = 5;
 /// The same in an ordinary run, where one burst in a short phase is worth some percent.
@@ -66,7 +67,8 @@ const SHAPES: [Shape; 6] = [
         slo: 1000,
         capacity: 410,
         costs: &[10, 200],
-        lasts: 5,
+        // Long enough for a line that is served after the end to be a small part.
+        lasts: 10,
         pool: "workers = { count = 8 }",
         clients: "paths = [{ path = '/a', share = 95, service = '10ms' }, \
                   { path = '/b', share = 5, service = '200ms' }]",
@@ -242,8 +244,10 @@ fn the_defaults_are_within_five_percent_of_the_best() {
         );
         writeln!(table, "{row}").expect("a string takes it");
         let within = if is_deep() { WITHIN } else { WITHIN_SHORT };
-        if found[0].0 * 100 < most * (100 - within) {
-            behind.push(name);
+        for (what, served) in [("", found[0].0), (" without any SLO", plain.0)] {
+            if served * 100 < most * (100 - within) {
+                behind.push(format!("{name}{what}"));
+            }
         }
     }
     if is_deep() {

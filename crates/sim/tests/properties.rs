@@ -134,3 +134,43 @@ fn a_second_after_an_overload_nobody_is_shed() {
         }
     });
 }
+
+/// The same in front of one to three workers, of which each takes up to half a second.
+fn one_step_of_few(rng: &mut Rng) -> String {
+    let (count, service) = (1 + rng.below(3), 20 + rng.below(480));
+    let per_second = |percent: u64| (count * 10 * percent) as f64 / service as f64;
+    let (over, calm) = (per_second(130 + rng.below(900)), per_second(60));
+    let slo = service * (6 + rng.below(10));
+    let back = FEW_UNTIL + few_back(service);
+    format!(
+        "name = 'step of few'\ntime = '60s'\n\
+         [[clients]]\nname = 'over'\nrate = {calm}\nsteps = [{{ at = '5s', rate = {over} }}, \
+         {{ at = '{FEW_UNTIL}ms', rate = {calm} }}, {{ at = '{back}ms', rate = 0 }}]\n\
+         slo = '{slo}ms'\n\
+         [[clients]]\nname = 'after'\nrate = 0\nsteps = [{{ at = '{back}ms', rate = {calm} }}]\n\
+         slo = '{slo}ms'\n\
+         [pool.app]\nqueue_len_max = 1000\nanswer_within = '{slo}ms'\n\
+         [pool.app.workers]\ncount = {count}\nservice = '{service}ms'\n"
+    )
+}
+
+/// When too much stops coming, in milliseconds.
+const FEW_UNTIL: u64 = 20_000;
+
+/// A second after it the line is short, or where that is longer, after the time of ten exchanges.
+fn few_back(service: u64) -> u64 {
+    1000.max(10 * service)
+}
+
+#[test]
+fn few_workers_shed_nobody_a_second_after_an_overload() {
+    each(one_step_of_few, |summary| {
+        let [over, after] = &summary.groups[..] else { panic!("two groups") };
+        let few = after.shed_total() * 200 <= after.arrivals;
+        match (over.shed_total(), few) {
+            (0, _) => Err("nobody was shed at all".to_owned()),
+            (_, true) => Ok(()),
+            _ => Err(format!("{} are shed afterwards", after.shed_total())),
+        }
+    });
+}

@@ -227,7 +227,9 @@ impl Gate {
         let claim = &arrival.claim;
         let (waiting, slots) = (self.queue.bounded(), self.slots());
         let full = waiting >= self.settings.queue_len_max;
-        if full {
+        let mean = self.answers.mean().unwrap_or_default();
+        let grows = self.load.grows(waiting, slots, mean, self.now);
+        if full || (grows && self.due(arrival).is_open()) {
             self.exceeded();
         }
         let lane = self.lane_of(claim.class);

@@ -53,6 +53,13 @@ pub(super) struct Due {
     pub(super) deadline: Instant,
 }
 
+impl Due {
+    /// Is it of use whenever it comes?
+    pub(super) fn is_open(self) -> bool {
+        self.promised == Instant::FAR_FUTURE && self.deadline == Instant::FAR_FUTURE
+    }
+}
+
 fn before(end: Instant, expected: Duration) -> Instant {
     if end == Instant::FAR_FUTURE { end } else { end - expected }
 }
@@ -119,7 +126,7 @@ impl Answers {
     /// where any moment will do. Before enough is known nobody is held to what we promised, only to
     /// what the client said.
     pub(super) fn latest_grant(&self, due: Due, kind: Kind, now: Instant) -> Instant {
-        if due.promised == Instant::FAR_FUTURE && due.deadline == Instant::FAR_FUTURE {
+        if due.is_open() {
             return Instant::FAR_FUTURE;
         }
         let end = match self.expected(kind, now) {

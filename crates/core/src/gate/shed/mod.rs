@@ -2,19 +2,21 @@
 //!
 //! A line first takes what comes: a crowd, a restart and a killed worker are bridged by it, and
 //! nobody is shed for them. Only when somebody who waited was shed (for its deadline, for the wait,
-//! or because the line was full) is it certain that more comes than can be served. From then on
-//! until it is over,
+//! or because the line was full) is it certain that more comes than can be served; and where
+//! nothing is promised, when a long line grows ([`growth`]). From then on until it is over,
 //! - the share of the arrivals that is too much is measured ([`ratio`]),
 //! - the line is cut to what keeps the workers busy, the shorter the more comes: whoever is served
 //!   then is served soon, and who is not is told at once and not after the whole wait,
 //! - the least important are turned away on arrival, by class and cohort, so that the same users
-//!   are shed consistently; but never while the line is shorter than the slots.
+//!   are shed consistently; but never while the line is short: shorter than
+//!   the slots, or than four.
 //!
 //! Or, where it is set, CoDel ([`codel`]) takes those out of the line that waited for too long.
 //!
 //! Absent: the line, and who is displaced in it.
 
 pub(super) mod codel;
+mod growth;
 mod phase;
 pub(super) mod ratio;
 
@@ -24,6 +26,7 @@ use crate::units::Ratio;
 use super::{Class, Order, Priority, Shedding};
 
 use codel::Standing;
+use growth::Growth;
 use phase::Phases;
 use ratio::{Course, Rejector};
 
@@ -34,6 +37,11 @@ use ratio::{Course, Rejector};
 /// short for a moment; by age it is below 100 ms. At twice the capacity it is the other way round.
 const YOUNGEST_FIRST_FROM: Ratio = Ratio::from_percent(40);
 
+/// A line that is short in front of however few slots: as long as it is cut to when nearly all is
+/// too much. With one worker at 0.6 times the capacity somebody waits half of the time, and four do
+/// in one of a hundred cases.
+const SHORT: u32 = 4;
+
 /// How hard the pool is pressed, and what follows.
 #[derive(Debug)]
 pub(super) struct Load {
@@ -43,20 +51,29 @@ pub(super) struct Load {
     excess: bool,
     rejector: Rejector,
     standing: Standing,
+    growth: Growth,
     youngest_first: bool,
     phases: Phases,
 }
 
 impl Load {
     pub(super) fn new(shedding: Shedding, order: Order) -> Self {
-        let (rejector, standing) = (Rejector::new(), Standing::default());
-        let phases = Phases::default();
-        Load { shedding, order, excess: false, rejector, standing, youngest_first: false, phases }
+        Load {
+            shedding,
+            order,
+            excess: false,
+            rejector: Rejector::new(),
+            standing: Standing::default(),
+            growth: Growth::default(),
+            youngest_first: false,
+            phases: Phases::default(),
+        }
     }
 
     /// Nobody waits. That may be chance: whether it is over, the arrivals say.
     pub(super) fn calm(&mut self) {
         self.standing.clear();
+        self.rejector.emptied();
         self.youngest_first = false;
     }
 
@@ -120,11 +137,17 @@ impl Load {
         self.youngest_first = self.excess && stands && self.ratio() >= YOUNGEST_FIRST_FROM;
     }
 
+    /// So many wait for `slots` slots while one more comes: does a long line grow? Where nothing is
+    /// promised that is too much.
+    pub(super) fn grows(&mut self, waiting: u32, slots: u32, mean: Duration, now: Instant) -> bool {
+        self.growth.grows(waiting, slots, mean, now) && self.shedding == Shedding::Ratio
+    }
+
     /// Is an exchange of this priority turned away, while so many wait for `slots` slots?
     pub(super) fn rejects(&self, priority: Priority, waiting: u32, slots: u32) -> bool {
         self.shedding == Shedding::Ratio
             && self.excess
-            && waiting >= slots
+            && waiting >= slots.max(SHORT)
             && self.rejector.rejects(priority)
     }
 

@@ -12,7 +12,9 @@
 //!   (it cannot when all come from one user).
 //! - Cinnamon begins when its queue was not empty once in ten seconds, and ends when it is empty.
 //!   Here the caller says when it is certain that not everybody can be served, and it ends when the
-//!   arrivals call for nothing any more: a short line is empty by chance now and then.
+//!   arrivals call for nothing any more and either the ratio has followed or the line was empty: a
+//!   short line is empty by chance now and then, but hardly when few come for a whole step as well.
+//!   In front of few slots a step is long, and the ratio would follow for many seconds.
 //! - The ratio also says how long a line is needed.
 
 use crate::time::{Duration, Instant};
@@ -61,6 +63,8 @@ pub(super) struct Rejector {
     ratio: Ratio,
     offered: u32,
     served: u32,
+    /// Nobody waited at some moment of this step.
+    emptied: bool,
     period_began: Instant,
     /// Arrivals by priority.
     recent: Box<[u16; Priority::COUNT]>,
@@ -78,6 +82,7 @@ impl Rejector {
             ratio: Ratio::from_ppm(0),
             offered: 0,
             served: 0,
+            emptied: false,
             period_began: Instant::ZERO,
             recent: Box::new([0; Priority::COUNT]),
             recent_total: 0,
@@ -95,7 +100,7 @@ impl Rejector {
     /// Forget what was measured.
     pub(super) fn clear(&mut self) {
         (self.sum, self.ratio) = (0, Ratio::from_ppm(0));
-        (self.offered, self.served) = (0, 0);
+        (self.offered, self.served, self.emptied) = (0, 0, false);
         (self.threshold, self.any_above) = (Priority::COUNT, false);
         self.recent.fill(0);
         self.recent_total = 0;
@@ -122,6 +127,11 @@ impl Rejector {
     /// An exchange got a slot.
     pub(super) fn served(&mut self) {
         self.served += 1;
+    }
+
+    /// Nobody waits.
+    pub(super) fn emptied(&mut self) {
+        self.emptied = true;
     }
 
     /// Is an exchange of this priority turned away?
@@ -160,11 +170,11 @@ impl Rejector {
         self.sum = (self.sum + error * SUM_GAIN_PERCENT / 100).clamp(0, ONE);
         let ratio = (self.sum + error / GAIN_DIVISOR).clamp(0, ONE);
         self.ratio = Ratio::from_ppm(ratio as u32);
-        (self.offered, self.served) = (0, 0);
+        let over = called_for <= 0 && (self.ratio < OVER || self.emptied);
+        (self.offered, self.served, self.emptied) = (0, 0, false);
         self.threshold = self.find_threshold();
         let above = usize::from(self.last_class().number()) * usize::from(Cohort::COUNT);
         self.any_above = self.recent[..above].iter().any(|count| *count > 0);
-        let over = called_for <= 0 && self.ratio < OVER;
         if over || idle { Course::Over } else { Course::GoesOn }
     }
 

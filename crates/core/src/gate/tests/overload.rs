@@ -223,6 +223,37 @@ fn a_burst_that_fits_is_not_shed() {
     }
 }
 
+/// Nothing is promised, the line is long enough for everybody, and any answer is a good one.
+fn patient(seed: u64) -> Crowd {
+    let mut crowd = Crowd { seed, ..Crowd::new(50, 60_000) };
+    crowd.settings.answer_within = None;
+    crowd
+}
+
+#[test]
+fn without_a_promise_a_line_that_grows_is_cut() {
+    for percent in [120, 200, 1000] {
+        for seed in 1..4 {
+            let crowd = patient(seed);
+            let met = crowd.run(&[(70, 2000), (percent, 10_000)]);
+            let good = goodput(&crowd, &met, 3000, 12_000);
+            assert!(good >= 985, "{percent} %, seed {seed}: {good} of 1000");
+            let p99 = p99(between(&met, 4000, 12_000));
+            assert!(p99 <= Duration::from_secs(1), "{percent} %, seed {seed}: {p99:?}");
+        }
+    }
+}
+
+#[test]
+fn without_a_promise_a_crowd_at_once_is_not_shed() {
+    for seed in 1..6 {
+        let met = patient(seed).run(&[(50, 2000), (2000, 100), (60, 10_000)]);
+        let longest = met.iter().map(|one| one.ended.since(one.came)).max();
+        assert_eq!(met.iter().filter(|one| !one.good).count(), 0, "seed {seed}");
+        assert!(longest >= Some(Duration::from_millis(800)), "{longest:?}");
+    }
+}
+
 #[test]
 fn it_is_over_when_it_is_over() {
     let orders = [Order::Adaptive, Order::Priority];

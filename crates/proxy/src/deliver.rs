@@ -12,7 +12,7 @@ use spillgate_runtime::clock;
 use spillgate_runtime::http::client::WorkerFailure;
 use spillgate_runtime::http::service::{Length, Responder, SendFailure};
 use spillgate_runtime::net::pipe::Pipe;
-use spillgate_runtime::scratch::Parked;
+use spillgate_runtime::scratch::{Parked, Scratch};
 use spillgate_wire::attempt;
 use spillgate_wire::http1::{Framing, Method, Name};
 
@@ -220,31 +220,10 @@ impl Flow<'_, '_> {
             return Ok(false);
         }
         let mut moved = false;
-        let Some(buffer) = &mut self.collected.buffer else { return Ok(false) };
-        while buffer.unread() > 0 && self.turn <= TURN_MAX {
-            if buffer.is_away() {
-                // A slow client's bytes stay on disk until they can be sent.
-                match self.responder.poll_room(cx) {
-                    Poll::Pending => break,
-                    Poll::Ready(Ok(())) => {}
-                    Poll::Ready(Err(failure)) => {
-                        self.client_left(failure);
-                        return Ok(true);
-                    }
-                }
-            }
-            let chunk = match buffer.poll_chunk(cx) {
-                Poll::Pending => break,
-                Poll::Ready(Ok(chunk)) => chunk,
-                Poll::Ready(Err(_)) => {
-                    self.responder.abort();
-                    return Err(ExchangeError::failed(Stage::Deliver, FailReason::Spill));
-                }
-            };
-            match self.responder.poll_send(cx, chunk, false) {
+        while self.buffered() > 0 && self.turn <= TURN_MAX {
+            match self.poll_piece(cx)? {
                 Poll::Pending => break,
                 Poll::Ready(Ok(count)) => {
-                    buffer.consume(count);
                     self.turn += count as u64;
                     moved = true;
                 }
@@ -255,6 +234,43 @@ impl Flow<'_, '_> {
             }
         }
         Ok(moved)
+    }
+
+    /// Send the next of what is buffered, and say how much that was.
+    fn poll_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Result<Poll<Result<usize, SendFailure>>, ExchangeError> {
+        let buffer = self.collected.buffer.as_mut().expect("something is buffered");
+        let mut lent;
+        let piece = if buffer.is_away() {
+            // A slow client's bytes stay on disk until they can be sent.
+            match self.responder.poll_room(cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(failure)) => return Ok(Poll::Ready(Err(failure))),
+                Poll::Pending => return Ok(Poll::Pending),
+            }
+            lent = Scratch::lend();
+            buffer.copy_cached(&mut lent).then_some(lent.bytes())
+        } else {
+            None
+        };
+        let chunk = match piece {
+            Some(piece) => Poll::Ready(Ok(piece)),
+            None => buffer.poll_chunk(cx),
+        };
+        let sent = match chunk {
+            Poll::Pending => return Ok(Poll::Pending),
+            Poll::Ready(Ok(chunk)) => self.responder.poll_send(cx, chunk, false),
+            Poll::Ready(Err(_)) => {
+                self.responder.abort();
+                return Err(ExchangeError::failed(Stage::Deliver, FailReason::Spill));
+            }
+        };
+        if let Poll::Ready(Ok(count)) = sent {
+            buffer.consume(count);
+        }
+        Ok(sent)
     }
 
     fn client_left(&mut self, failure: SendFailure) {

@@ -12,11 +12,16 @@
 use spillgate_core::budget::Side;
 
 use super::Buffer;
+use super::blocks::BLOCK;
 use super::spilled::{Handed, STAGE};
+use crate::scratch::Scratch;
 
 /// A tail is written ahead when it holds so much. Plain choice: half a stage; the work of a write
 /// hardly depends on its size.
 const AHEAD_MIN: u64 = STAGE / 2;
+
+/// Most bytes that are copied out of the page cache at once, for one send.
+const SEND_MAX: usize = BLOCK;
 
 impl Buffer {
     /// Hands the tail over to be written although there is room in it, if that is worth a write.
@@ -52,5 +57,17 @@ impl Buffer {
         self.unread() > 0
             && self.blocks.at(self.read).is_none()
             && self.spilled.as_ref().is_some_and(|spilled| !spilled.is_loading(self.read))
+    }
+
+    /// Copies the next unread bytes, which are on disk, into `scratch` where they are in the page
+    /// cache, too. False: they may not be, and have to be loaded ([`Buffer::poll_chunk`]). Never
+    /// blocks, and holds nothing: what is not consumed is copied again.
+    pub fn copy_cached(&self, scratch: &mut Scratch) -> bool {
+        let Some(spilled) = &self.spilled else { return false };
+        let space = scratch.space();
+        let most = space.len().min(SEND_MAX);
+        let count = spilled.read_cached(self.read, &mut space[..most]);
+        scratch.filled(count);
+        count > 0
     }
 }

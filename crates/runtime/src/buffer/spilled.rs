@@ -196,6 +196,14 @@ impl Spilled {
         Place::Memory(&self.unwritten[(position - self.end) as usize..])
     }
 
+    /// Copies what is on disk at `position` into `bytes`, if that takes no disk after all, and says
+    /// how many those were.
+    pub(super) fn read_cached(&self, position: u64, bytes: &mut [u8]) -> usize {
+        let Place::Disk = self.at(position) else { return 0 };
+        let len = bytes.len().min((self.end - position) as usize);
+        self.chain.read_cached(position - self.start, &mut bytes[..len])
+    }
+
     /// Loads bytes at `position`, using up to `memory` bytes of new memory. Ready when some are
     /// there.
     pub(super) fn poll_load(

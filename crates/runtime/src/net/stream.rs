@@ -112,7 +112,10 @@ impl Stream {
 
     /// Write what fits of `bytes` now; waits when nothing fits.
     pub fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.poll_send(cx, |fd| Ok(rustix::net::send(fd, bytes, SendFlags::NOSIGNAL)?))
+        let sent =
+            self.poll_send(cx, |fd| Ok(rustix::net::send(fd, bytes, SendFlags::NOSIGNAL)?));
+        self.note_short(cx, bytes.len(), &sent);
+        sent
     }
 
     /// Write what fits of two pieces with one system call; waits when nothing fits.
@@ -123,10 +126,23 @@ impl Stream {
         second: &[u8],
     ) -> Poll<io::Result<usize>> {
         let pieces = [IoSlice::new(first), IoSlice::new(second)];
-        self.poll_send(cx, |fd| {
+        let sent = self.poll_send(cx, |fd| {
             let mut control = rustix::net::SendAncillaryBuffer::default();
             Ok(rustix::net::sendmsg(fd, &pieces, &mut control, SendFlags::NOSIGNAL)?)
-        })
+        });
+        self.note_short(cx, first.len() + second.len(), &sent);
+        sent
+    }
+
+    /// After a send of `wanted` bytes: one that took fewer has filled the socket, so the next is
+    /// not worth a call before the engine tells of room. What it has not told yet is not lost, since
+    /// it is run by this thread.
+    fn note_short(&self, cx: &mut Context<'_>, wanted: usize, sent: &Poll<io::Result<usize>>) {
+        if matches!(sent, Poll::Ready(Ok(count)) if *count < wanted)
+            && let Poll::Ready(Ok(mut guard)) = self.fd.poll_write_ready(cx)
+        {
+            guard.clear_ready();
+        }
     }
 
     /// Move up to `max` bytes into `pipe`, which is empty; 0 is the end of the stream.

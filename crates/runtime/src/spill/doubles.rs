@@ -33,6 +33,8 @@ pub(crate) struct State {
     pub(crate) full_at: Option<u64>,
     /// Most bytes of one call.
     pub(crate) short: Option<usize>,
+    /// Everything that was written is in memory, too.
+    pub(crate) cached: bool,
     /// Reads fail.
     pub(crate) unreadable: bool,
     /// Calls that have begun.
@@ -105,6 +107,16 @@ impl SegmentFile for MemoryFile {
         let count = bytes.len().min(there.len()).min(state.short.unwrap_or(usize::MAX));
         bytes[..count].copy_from_slice(&there[..count]);
         Ok(count)
+    }
+
+    fn read_cached(&self, bytes: &mut [u8], offset: u64) -> usize {
+        let state = *self.knobs.state.lock().expect("no test panics here");
+        let stored = self.bytes.lock().expect("no test panics here");
+        let there = stored.get(offset as usize..offset as usize + bytes.len());
+        let Some(there) = there.filter(|_| state.cached) else { return 0 };
+        let count = bytes.len().min(state.short.unwrap_or(usize::MAX));
+        bytes[..count].copy_from_slice(&there[..count]);
+        count
     }
 
     fn punch(&self, _offset: u64, _len: u64) -> io::Result<()> {

@@ -206,6 +206,17 @@ impl Chain {
         self.spill.jobs.submit(job, turn, waker).map_err(|job| job.data)
     }
 
+    /// Reads what follows at `offset` into `bytes`, if that takes no disk, and says how many those
+    /// were, of one extent at most; 0: a read may take one. Never blocks.
+    pub(crate) fn read_cached(&self, offset: u64, bytes: &mut [u8]) -> usize {
+        let within = offset % EXTENT;
+        let len = bytes.len().min((EXTENT - within) as usize);
+        let (file, start) = self.extents[(offset / EXTENT) as usize].place();
+        let count = file.read_cached(&mut bytes[..len], start + within);
+        self.spill.jobs.counts.read.fetch_add(count as u64, Ordering::Relaxed);
+        count
+    }
+
     /// Where `len` bytes at `offset` lie.
     fn pieces(&self, offset: u64, len: usize) -> Vec<Piece> {
         let mut pieces = Vec::with_capacity(2);

@@ -5,19 +5,27 @@
 //! nothing is left behind by any kind of death.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSliceMut};
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::{ReadWriteFlags, preadv2};
 
-/// What the I/O threads need of a file. Calls may block.
+use crate::sys::cached::cached_pages;
+
+/// What is needed of a file. Calls may block, but for the one that says that it does not.
 pub(super) trait SegmentFile: Send + Sync + std::fmt::Debug {
     /// Writes a prefix of `bytes` at `offset` and says how long it is.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
     /// Reads a prefix of `bytes` from `offset` and says how long it is; 0 at the end of the file.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Reads a prefix of `bytes` from `offset` if all of them are in memory, and says how long it
+    /// is; 0: they may not be. Never waits for a disk: for shards.
+    fn read_cached(&self, bytes: &mut [u8], offset: u64) -> usize;
 
     /// Gives the disk space of `len` bytes at `offset` back.
     fn punch(&self, offset: u64, len: u64) -> io::Result<()>;
@@ -50,6 +58,10 @@ impl SegmentFile for Segment {
         self.named(FileExt::read_at(&self.file, bytes, offset))
     }
 
+    fn read_cached(&self, bytes: &mut [u8], offset: u64) -> usize {
+        self.file.read_cached(bytes, offset)
+    }
+
     fn punch(&self, offset: u64, len: u64) -> io::Result<()> {
         self.named(self.file.punch(offset, len))
     }
@@ -62,6 +74,18 @@ impl SegmentFile for File {
 
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         FileExt::read_at(self, bytes, offset)
+    }
+
+    /// The flag alone is not enough: the kernel begins to read ahead what it does not find, and has
+    /// to wait for that where the disk is busy. So it is asked first, and then only what pages were
+    /// evicted in between can still be a miss.
+    fn read_cached(&self, bytes: &mut [u8], offset: u64) -> usize {
+        let (len, page) = (bytes.len() as u64, rustix::param::page_size() as u64);
+        let pages = (offset + len).div_ceil(page) - offset / page;
+        if cached_pages(self.as_fd(), offset, len) != Some(pages) {
+            return 0;
+        }
+        preadv2(self, &mut [IoSliceMut::new(bytes)], offset, ReadWriteFlags::NOWAIT).unwrap_or(0)
     }
 
     fn punch(&self, offset: u64, len: u64) -> io::Result<()> {

@@ -81,6 +81,8 @@ pub(super) struct H1Responder<'c> {
     sent: u64,
     /// Bytes for it that lie in a pipe, which the kernel holds as well.
     piped: u64,
+    /// What had been sent when the kernel was asked what it holds; none: ask at once.
+    asked_at: Option<u64>,
     /// What the client had taken when the limit in `deadline` was set.
     taken_before: i64,
     waiting: bool,
@@ -129,6 +131,7 @@ impl<'c> H1Responder<'c> {
             switched: false,
             sent: 0,
             piped: 0,
+            asked_at: None,
             taken_before: 0,
             waiting: false,
             next_look: None,
@@ -203,10 +206,20 @@ impl<'c> H1Responder<'c> {
                 Poll::Ready(Err(SendFailure::Left))
             }
             Poll::Pending => {
-                self.socket_bytes.count(self.stream.send_memory() + self.piped);
+                self.count_held();
                 self.poll_slow(cx)
             }
         }
+    }
+
+    /// Count what the kernel holds for the client, if anything was sent since it was asked.
+    fn count_held(&mut self) {
+        if self.asked_at == Some(self.sent) {
+            return;
+        }
+        self.socket_bytes.count(self.stream.send_memory() + self.piped);
+        // What is in a pipe comes and goes whole.
+        self.asked_at = (self.piped == 0).then_some(self.sent);
     }
 
     fn poll_slow(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, SendFailure>> {

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};
 
+use spillgate_core::time::Duration;
 use spillgate_core::units::ByteSize;
 
 use super::segment::SegmentFile;
@@ -70,7 +71,9 @@ impl Knobs {
 pub(crate) fn spill(size_max: u64, threads: u16) -> (Arc<Spill>, Arc<Knobs>) {
     let file = MemoryFile::default();
     let knobs = Arc::clone(&file.knobs);
-    let spill = Spill::over(vec![Box::new(file)], ByteSize::from_bytes(size_max), threads);
+    // What is free is not needed, so that tests need not wait.
+    let (files, size): (Vec<Box<dyn SegmentFile>>, _) = (vec![Box::new(file)], size_max);
+    let spill = Spill::over(files, ByteSize::from_bytes(size), threads, Duration::ZERO);
     (Arc::new(spill.expect("threads can be started")), knobs)
 }
 

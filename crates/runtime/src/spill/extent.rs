@@ -7,14 +7,17 @@
 //!
 //! Extent `n` lies in segment file `n % files`, so neighbours lie on different disks, and the
 //! lowest free one is taken first, so the files stay as short as they can. Free extents whose bytes
-//! are still on disk are used again before untouched ones; beyond [`KEEP`] of them the idle I/O
-//! threads give the space back to the file system, highest first.
+//! are still on disk are used again before untouched ones, which costs neither the file system nor
+//! the page cache anything. Those that nobody needed for some time are given back to the file
+//! system by the idle I/O threads, highest first, but for [`KEEP`] of them.
 //!
 //! What an extent held before can never be read: a body reads exactly what it wrote.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
+
+use spillgate_core::time::{Duration, Instant};
 
 use super::segment::SegmentFile;
 
@@ -24,11 +27,17 @@ pub const EXTENT: u64 = 256 * 1024;
 /// Free extents whose disk space is kept for the next body: 64 MiB.
 const KEEP: usize = 256;
 
+/// Time in which an extent was not needed before its disk space is given back. Plain choice: bodies
+/// of slow clients last about as long, and giving an extent back and having it again costs more
+/// than writing it does.
+pub(super) const UNNEEDED_TIME: Duration = Duration::from_secs(10);
+
 /// All extents of all spill folders.
 #[derive(Debug)]
 pub(super) struct Extents {
     files: Vec<Box<dyn SegmentFile>>,
     count: u32,
+    unneeded_time: Duration,
     /// A short lock: taken to take or free one extent, never during I/O.
     places: Mutex<Places>,
 }
@@ -45,6 +54,11 @@ struct Places {
     taken: u32,
     /// Told when the next one is free.
     waiting: Vec<Waker>,
+    /// The fewest that were in `used` since `looked`: so many nobody needed.
+    unneeded: usize,
+    looked: Instant,
+    /// To be given back.
+    surplus: usize,
 }
 
 /// A place for [`EXTENT`] bytes, free again when dropped.
@@ -55,10 +69,15 @@ pub(super) struct Extent {
 }
 
 impl Extents {
-    /// As many whole extents as fit into `size_max`, over `files`.
-    pub(super) fn new(files: Vec<Box<dyn SegmentFile>>, size_max: u64) -> Extents {
+    /// As many whole extents as fit into `size_max`, over `files`. Disk space that nobody needs for
+    /// `unneeded_time` is given back.
+    pub(super) fn new(
+        files: Vec<Box<dyn SegmentFile>>,
+        size_max: u64,
+        unneeded_time: Duration,
+    ) -> Extents {
         let count = u32::try_from(size_max / EXTENT).unwrap_or(u32::MAX);
-        Extents { files, count, places: Mutex::default() }
+        Extents { files, count, unneeded_time, places: Mutex::default() }
     }
 
     /// The lowest free extent; none: the folders are full, and the waker, where one is given, is
@@ -66,6 +85,7 @@ impl Extents {
     pub(super) fn take(self: &Arc<Self>, waker: Option<&Waker>) -> Option<Extent> {
         let mut places = self.lock();
         let number = if let Some(number) = places.used.pop_first() {
+            places.unneeded = places.unneeded.min(places.used.len());
             number
         } else if let Some(number) = places.clean.pop_first() {
             number
@@ -94,10 +114,10 @@ impl Extents {
         u64::from(self.count) * EXTENT
     }
 
-    /// Gives the disk space of one free extent back, if more than [`KEEP`] have any. Says whether
-    /// there was one. Blocks: for I/O threads.
-    pub(super) fn punch_one(&self) -> bool {
-        let Some(number) = self.surplus() else { return false };
+    /// Gives the disk space of one free extent back, if more than [`KEEP`] were not needed lately.
+    /// Says whether there was one. Blocks: for I/O threads.
+    pub(super) fn punch_one(&self, now: Instant) -> bool {
+        let Some(number) = self.surplus(now) else { return false };
         let (file, offset) = self.place(number);
         // A file system that cannot punch keeps the space; the extent is as free as before.
         let punched = file.punch(offset, EXTENT).is_ok();
@@ -115,9 +135,21 @@ impl Extents {
         places.used.len() + places.taken as usize > KEEP
     }
 
-    fn surplus(&self) -> Option<u32> {
+    fn surplus(&self, now: Instant) -> Option<u32> {
         let mut places = self.lock();
-        if places.used.len() <= KEEP { None } else { places.used.pop_last() }
+        if now.since(places.looked) >= self.unneeded_time {
+            places.surplus = places.unneeded.saturating_sub(KEEP);
+            (places.unneeded, places.looked) = (places.used.len(), now);
+        }
+        // Some may have been taken meanwhile.
+        places.surplus = places.surplus.min(places.used.len().saturating_sub(KEEP));
+        if places.surplus == 0 {
+            return None;
+        }
+        places.surplus -= 1;
+        let number = places.used.pop_last();
+        places.unneeded = places.unneeded.min(places.used.len());
+        number
     }
 
     fn place(&self, number: u32) -> (&dyn SegmentFile, u64) {
@@ -155,7 +187,7 @@ mod tests {
 
     fn extents(files: usize, size_max: u64) -> Arc<Extents> {
         let files = (0..files).map(|_| Box::new(MemoryFile::default()) as Box<dyn SegmentFile>);
-        Arc::new(Extents::new(files.collect(), size_max))
+        Arc::new(Extents::new(files.collect(), size_max, Duration::from_secs(1)))
     }
 
     #[test]
@@ -175,13 +207,19 @@ mod tests {
     #[test]
     fn disk_space_beyond_the_reserve_is_given_back_from_the_end() {
         let extents = extents(1, 300 * EXTENT);
-        drop(std::iter::from_fn(|| extents.take(None)).collect::<Vec<_>>());
-        let mut punched = 0;
-        while extents.punch_one() {
-            punched += 1;
-        }
-        assert_eq!(punched, 300 - KEEP);
-        let all: Vec<Extent> = std::iter::from_fn(|| extents.take(None)).collect();
-        assert_eq!(all.len(), 300, "punched extents are still there");
+        let all = || std::iter::from_fn(|| extents.take(None)).collect::<Vec<_>>();
+        let punched = |seconds: u64| {
+            let now = Instant::from_millis(seconds * 1000);
+            std::iter::from_fn(|| extents.punch_one(now).then_some(())).count()
+        };
+        drop(all());
+        assert_eq!(punched(1), 0, "they were needed until just now");
+        let some: Vec<Extent> = (0..20).filter_map(|_| extents.take(None)).collect();
+        drop(some);
+        assert_eq!(punched(2), 300 - 20 - KEEP, "so many were not needed for a second");
+        assert_eq!(punched(2), 0);
+        assert_eq!(punched(3), 20, "nobody has needed those either");
+        assert_eq!(punched(4), 0, "a reserve is kept");
+        assert_eq!(all().len(), 300, "punched extents are still there");
     }
 }

@@ -26,8 +26,8 @@ use std::time::Duration;
 
 use super::extent::{Extent, Extents};
 use super::segment::{read_all, write_all};
-use crate::events;
 use crate::shard::Bell;
+use crate::{clock, events};
 
 /// Jobs that may wait for an I/O thread. Plain choice: at 50 µs a job the last one waits 6 ms.
 pub const QUEUE_MAX: usize = 128;
@@ -36,13 +36,16 @@ pub const QUEUE_MAX: usize = 128;
 /// as many in the time that it takes to wake one.
 const BURST: usize = 8;
 
-/// Longest time until a dozing thread looks for jobs by itself, and for disk space to give back.
+/// Longest time until a dozing thread looks for jobs by itself.
 /// So long a lazy job waits, or one behind another that a disk holds up; and so long the word of a
 /// lazy job's end.
 const DOZE: Duration = Duration::from_millis(10);
 
-/// Looks in vain after which a thread no longer looks by itself: a second.
+/// Looks in vain after which a thread no longer looks for jobs by itself: a second.
 const DOZES_MAX: u32 = 100;
+
+/// Longest time until a thread that sleeps looks for disk space to give back.
+const SLEEP: Duration = Duration::from_secs(1);
 
 /// Lazy jobs for which a dozing thread is rung all the same, and lazy ends that are told at once.
 const LAZY_MAX: usize = 32;
@@ -383,7 +386,7 @@ impl Jobs {
             if closed {
                 return None;
             }
-            let punched = self.extents.punch_one();
+            let punched = self.extents.punch_one(clock::now());
             queue = self.lock();
             if !punched && queue.is_idle() {
                 (queue, in_vain) = self.rest(queue, in_vain + 1);
@@ -392,19 +395,32 @@ impl Jobs {
     }
 
     /// Dozes, or sleeps until it is rung where nothing was to be done for some time. Where extents
-    /// may become a surplus it dozes on: who frees them rings no bell. Who was asleep has looked in
-    /// vain no time, so that a steady trickle of jobs does not ring it for each.
+    /// may become a surplus it looks for them now and then: who frees them rings no bell. Who was
+    /// rung has looked in vain no time, so that a steady trickle of jobs does not ring it for each.
     fn rest<'q>(
         &self,
         mut queue: MutexGuard<'q, Queue>,
         mut in_vain: u32,
     ) -> (MutexGuard<'q, Queue>, u32) {
         queue.awake -= 1;
-        if in_vain > DOZES_MAX && !self.extents.may_have_surplus() {
+        if in_vain > DOZES_MAX {
             queue.sleeping += 1;
+            let asleep = |queue: &mut Queue| queue.sleeping > 0;
+            let overslept;
+            (queue, overslept) = match self.extents.may_have_surplus() {
+                false => (self.filled.wait_while(queue, asleep).expect(UNPOISONED), false),
+                true => {
+                    let woken = self.filled.wait_timeout_while(queue, SLEEP, asleep);
+                    let (queue, end) = woken.expect(UNPOISONED);
+                    (queue, end.timed_out())
+                }
+            };
             // A bell makes dozers of all sleepers, so that nobody is counted twice.
-            queue = self.filled.wait_while(queue, |queue| queue.sleeping > 0).expect(UNPOISONED);
-            in_vain = 0;
+            if overslept {
+                (queue.dozing, queue.sleeping) = (queue.dozing + 1, queue.sleeping - 1);
+            } else {
+                in_vain = 0;
+            }
         } else {
             queue.dozing += 1;
             queue = self.filled.wait_timeout(queue, DOZE).expect(UNPOISONED).0;

@@ -27,10 +27,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
+use spillgate_core::time::Duration;
 use spillgate_core::units::ByteSize;
 
 pub use extent::EXTENT;
-use extent::{Extent, Extents};
+use extent::{Extent, Extents, UNNEEDED_TIME};
 pub use folder::{SEGMENTS, Warning, check_folder, free_in, share_of_free, temporary_folder};
 pub use jobs::QUEUE_MAX;
 use jobs::{Direction, Job, Jobs, Piece};
@@ -98,18 +99,24 @@ impl Spill {
                 files.push(Box::new(folder::make_segment(folder)?));
             }
         }
-        let mut spill = Spill::over(files, settings.size_max, settings.threads)?;
+        let (size, threads) = (settings.size_max, settings.threads);
+        let mut spill = Spill::over(files, size, threads, UNNEEDED_TIME)?;
         spill.warnings = warnings;
         Ok(spill)
     }
 
     /// The same over files that are there.
-    fn over(files: Vec<Box<dyn SegmentFile>>, size: ByteSize, threads: u16) -> io::Result<Spill> {
+    fn over(
+        files: Vec<Box<dyn SegmentFile>>,
+        size: ByteSize,
+        threads: u16,
+        unneeded_time: Duration,
+    ) -> io::Result<Spill> {
         if files.is_empty() || size.as_bytes() < EXTENT || !(1..=64).contains(&threads) {
             let text = "spill needs a folder, at least 256KiB and 1 to 64 threads";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        let extents = Arc::new(Extents::new(files, size.as_bytes()));
+        let extents = Arc::new(Extents::new(files, size.as_bytes(), unneeded_time));
         let jobs = Jobs::start(Arc::clone(&extents), threads)?;
         Ok(Spill { extents, jobs, warnings: Vec::new() })
     }

@@ -238,7 +238,15 @@ impl<'s> Collected<'s> {
             return Poll::Ready(Ok(Step::Full));
         }
         let storage: &Arc<Storage> = &self.shard.storage;
-        let buffer = self.buffer.get_or_insert_with(|| Box::new(Buffer::response(storage)));
+        let coming = match self.framing {
+            Framing::Length(length) => Some(length - self.len),
+            _ => None,
+        };
+        let buffer = self.buffer.get_or_insert_with(|| {
+            let mut buffer = Box::new(Buffer::response(storage));
+            coming.into_iter().for_each(|len| buffer.expect_len(len));
+            buffer
+        });
         match buffer.poll_append(cx, chunk) {
             Poll::Ready(Ok(0)) => {
                 source.connection.park();

@@ -162,6 +162,9 @@ impl Flow<'_, '_> {
                 self.client_left(failure);
             }
         }
+        if let Some(buffer) = &mut self.collected.buffer {
+            buffer.poll_settled(cx);
+        }
         if self.left.is_some() || self.unread() == 0 {
             // It has seen a part, so it must see an error, too.
             if let Some(error) = self.broken.take() {
@@ -242,6 +245,9 @@ impl Flow<'_, '_> {
         cx: &mut Context<'_>,
     ) -> Result<Poll<Result<usize, SendFailure>>, ExchangeError> {
         let buffer = self.collected.buffer.as_mut().expect("something is buffered");
+        if buffer.poll_written(cx).is_pending() {
+            return Ok(Poll::Pending);
+        }
         let mut lent;
         let piece = if buffer.is_away() {
             // A slow client's bytes stay on disk until they can be sent.

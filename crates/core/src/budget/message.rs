@@ -30,6 +30,9 @@ pub enum Purpose {
     Window,
     /// Collect: more than the window, where there is no spill folder.
     Growth,
+    /// Collect: to be written to the spill folder in larger pieces while the worker sends. Short of
+    /// life.
+    Stage,
     /// Either side: bytes that would be in the spill folder if the answer is no.
     Spare(Side),
     /// Intake, in the spill folders: all that the body will ever need there.
@@ -47,7 +50,9 @@ impl Purpose {
             Purpose::Whole | Purpose::Step | Purpose::SpillWhole | Purpose::SpillStep => {
                 Side::Intake
             }
-            Purpose::Window | Purpose::Growth | Purpose::SpillGrowth => Side::Collect,
+            Purpose::Window | Purpose::Growth | Purpose::Stage | Purpose::SpillGrowth => {
+                Side::Collect
+            }
             Purpose::Spare(side) => side,
         }
     }

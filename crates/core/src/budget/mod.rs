@@ -56,6 +56,10 @@ pub const INTAKE_SPARE_SHARE: Ratio = Ratio::from_percent(35);
 /// worth its memory.
 pub const COLLECT_SPARE_SHARE: Ratio = Ratio::from_percent(10);
 
+/// The same for the larger pieces in which an answer is written to the spill folder. More than what
+/// stays in memory may hold, since it is needed for no longer than the worker sends.
+pub const COLLECT_STAGE_SHARE: Ratio = Ratio::from_percent(20);
+
 /// What the kernel's bytes for slow clients may take from the budget: what the other two shares
 /// leave. There may be more of them (each client's are capped); the rest is told and not paid.
 pub const SOCKET_SHARE: Ratio = Ratio::from_percent(20);
@@ -149,6 +153,8 @@ struct Limits {
     intake_spare: ByteSize,
     /// Up to where collect is.
     collect_spare: ByteSize,
+    /// Up to where collect is given bytes to write in larger pieces.
+    collect_stage: ByteSize,
     /// What sockets may take.
     sockets: ByteSize,
     /// What only windows may use.
@@ -168,6 +174,7 @@ impl Budget {
             side: share(INTAKE_SHARE),
             intake_spare: share(INTAKE_SPARE_SHARE),
             collect_spare: share(COLLECT_SPARE_SHARE),
+            collect_stage: share(COLLECT_STAGE_SHARE),
             sockets: share(SOCKET_SHARE),
             window: share(WINDOW_SHARE),
             claim: whole_blocks(settings.body_memory_max).min(share(INTAKE_SHARE)),
@@ -341,6 +348,7 @@ impl Budget {
         let (held, share) = match charge.purpose {
             Purpose::Spare(Side::Intake) => (self.intake, limits.intake_spare),
             Purpose::Spare(Side::Collect) => (self.collect, limits.collect_spare),
+            Purpose::Stage => (self.collect, limits.collect_stage),
             Purpose::Growth | Purpose::Window => (self.collect, limits.side),
             Purpose::Whole | Purpose::Step => (self.intake, limits.side),
             Purpose::SpillWhole | Purpose::SpillStep | Purpose::SpillGrowth => {

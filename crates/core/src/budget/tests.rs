@@ -38,7 +38,7 @@ enum Line {
 
 use Line::{Close, CloseSpilled, Complete, Return, ReturnSpill, Second, Sockets, Wait};
 use Output::{Full, Granted, Shed};
-use Purpose::{Growth, Spare, SpillGrowth, SpillStep, SpillWhole, Step, Whole, Window};
+use Purpose::{Growth, Spare, SpillGrowth, SpillStep, SpillWhole, Stage, Step, Whole, Window};
 use Side::{Collect, Intake};
 
 fn check(budget: &mut Budget, script: &[(Line, &[Output])]) {
@@ -201,6 +201,8 @@ fn bytes_that_could_spill_leave_the_rest_of_the_share_to_stages() {
             (Line::Charge(3, 1, Spare(Collect)), &[Full(BodyId(3))]),
             (Return(Collect, 10), &[]),
             (Line::Charge(3, 10, Spare(Collect)), &[Granted(BodyId(3))]),
+            (Line::Charge(3, 100, Stage), &[Granted(BodyId(3))]),
+            (Line::Charge(3, 1, Stage), &[Full(BodyId(3))]),
         ],
     );
 }

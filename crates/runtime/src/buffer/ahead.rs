@@ -9,11 +9,13 @@
 //!
 //! [`Budget::is_short`]: spillgate_core::budget::Budget::is_short
 
+use std::task::{Context, Poll};
+
 use spillgate_core::budget::Side;
 
 use super::Buffer;
 use super::blocks::BLOCK;
-use super::spilled::{Handed, STAGE};
+use super::spilled::{Handed, Place, STAGE, Spilled};
 use crate::scratch::Scratch;
 
 /// A tail is written ahead when it holds so much. Plain choice: half a stage; the work of a write
@@ -43,12 +45,41 @@ impl Buffer {
         }
     }
 
+    /// Of a whole response: writes what had to wait for another write, and gives memory back when
+    /// that is done. To be called whenever its task is woken, which this sees to.
+    pub fn poll_settled(&mut self, cx: &mut Context<'_>) {
+        let is_writing =
+            |spilled: &mut Box<Spilled>| spilled.poll_write(Some(cx.waker())).is_pending();
+        if !self.finished || self.spilled.as_mut().is_none_or(is_writing) {
+            return;
+        }
+        self.write_ahead();
+        // Asks to be woken, too.
+        _ = self.spilled.as_mut().map(is_writing);
+        self.trim();
+    }
+
     /// Will the tail stay for some time? That of a request until the rest has come; it is read as
-    /// soon as it is whole. That of a response while its reader has others to take before it.
+    /// soon as it is whole. That of a response while its reader has others to take before it, or
+    /// where it is more than a window.
     fn lasts(&self) -> bool {
         match self.side {
             Side::Intake => self.known_len != Some(self.len),
-            Side::Collect => self.read < self.blocks.tail_start(),
+            Side::Collect => {
+                self.read < self.blocks.tail_start() || self.blocks.tail_len() > BLOCK as u64
+            }
+        }
+    }
+
+    /// Ready unless the next unread bytes are being written: for who would rather read them from
+    /// the page cache than wait for them with memory in its hands.
+    pub fn poll_written(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let is_spilled = self.unread() > 0 && self.blocks.at(self.read).is_none();
+        match &mut self.spilled {
+            Some(spilled) if is_spilled && matches!(spilled.at(self.read), Place::Writing) => {
+                spilled.poll_write(Some(cx.waker()))
+            }
+            _ => Poll::Ready(()),
         }
     }
 

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker, ready};
 use spillgate_core::budget::{COLLECT_WINDOW, Purpose, Side};
 
 use super::blocks::BLOCK;
-use super::spilled::{Handed, Place, STAGE, Spilled};
+use super::spilled::{Handed, Place, STAGE, Spilled, WRITE_MAX};
 use super::{Buffer, BufferError, FIT_MIN};
 
 /// The largest body that is one right-sized allocation and one charge.
@@ -76,9 +76,9 @@ impl Buffer {
         let reserved = match (self.side, self.finished, self.spilled.is_some()) {
             // Beside full blocks a whole window, so that there is one to spill through.
             (Side::Collect, false, _) => self.blocks.full_len() + COLLECT_WINDOW.as_bytes(),
-            (Side::Collect, true, true) => READ_HALF,
             (Side::Intake, _, true) => self.account.charged(),
-            (_, _, false) => 0,
+            // What is read of a whole response is mostly in the page cache, and sent from there.
+            (Side::Collect, true, true) | (_, _, false) => 0,
         };
         self.held().max(reserved)
     }
@@ -97,6 +97,10 @@ impl Buffer {
 
     /// Enlarges the tail, or begins another after it, if the budget and the limit of a body allow.
     fn grow_in_memory(&mut self, rest: usize) -> bool {
+        if self.blocks.tail_limit() > BLOCK {
+            // It was to be written, and is all that is left of what had spilled.
+            return false;
+        }
         let roll = self.blocks.tail_limit() == BLOCK;
         let limit = self.next_limit(rest, roll);
         let tail = if roll { 0 } else { self.blocks.tail_limit() };
@@ -218,8 +222,9 @@ impl Buffer {
     /// Makes room in the tail of a body that spills.
     fn make_stage(&mut self, rest: usize, waker: Option<&Waker>) -> Result<Room, BufferError> {
         loop {
+            self.widen_stage();
             if let Some(size) = self.tail_size() {
-                let limit = self.next_limit(rest, false).min(size);
+                let limit = self.stage_limit(rest, size);
                 if limit > self.blocks.tail_limit() {
                     self.blocks.grow(limit);
                     return Ok(Room::Made);
@@ -243,6 +248,33 @@ impl Buffer {
         }
     }
 
+    /// Charges memory for a larger tail of a response that is still coming, if there is some: most
+    /// of what a write costs is the wakes of the threads on both ends of it.
+    fn widen_stage(&mut self) {
+        if self.side == Side::Intake || self.finished {
+            return;
+        }
+        let tail = self.blocks.tail_limit() as u64;
+        let coming = self.known_len.map_or(WRITE_MAX, |known| known.saturating_sub(self.len));
+        let more = coming.min(WRITE_MAX - tail);
+        let missing = (more + READ_HALF).saturating_sub(self.free());
+        if more > 0 && missing > 0 {
+            // Where it is refused, what is free has to do.
+            self.account.charge(missing, Purpose::Stage);
+        }
+    }
+
+    /// How large the tail of a body that spills should be next, of `size` at most.
+    fn stage_limit(&self, rest: usize, size: usize) -> usize {
+        if size <= BLOCK {
+            return self.next_limit(rest, false).min(size);
+        }
+        match self.known_len.map_or(0, |known| known.saturating_sub(self.blocks.tail_start())) {
+            0 => (self.blocks.tail_limit() * 2).clamp(BLOCK, size),
+            known => size.min(known as usize),
+        }
+    }
+
     /// How large the tail of a body that spills may be; none: there is no memory for one.
     fn tail_size(&self) -> Option<usize> {
         let reader = self.spilled.as_ref().map_or(0, |spilled| spilled.reader_memory());
@@ -256,7 +288,8 @@ impl Buffer {
         // Where nothing is written any more, what is left of a request may still fit.
         let is_broken = self.spilled.as_ref().is_some_and(|spilled| spilled.broken().is_some());
         let least = if self.side == Side::Intake && is_broken { 1 } else { STAGE };
-        (size >= least).then_some(size.min(BLOCK as u64) as usize)
+        let most = if self.side == Side::Intake { BLOCK as u64 } else { WRITE_MAX };
+        (size >= least).then_some(size.min(most) as usize)
     }
 
     /// Hands the full tail over to be written. None: it is being written.
@@ -353,9 +386,16 @@ impl Buffer {
         };
         let wanted = most.min(self.unread()).saturating_sub(self.free());
         let in_all = self.account.charged() + wanted;
-        if self.side == Side::Intake && wanted > 0 && in_all <= self.in_memory_max() {
+        match self.side {
+            _ if wanted == 0 => {}
             // On its way to a worker, whose slot is taken: larger steps, if there is room.
-            self.account.charge(wanted, Purpose::Whole);
+            Side::Intake if in_all <= self.in_memory_max() => {
+                self.account.charge(wanted, Purpose::Whole);
+            }
+            Side::Collect if self.finished => {
+                self.account.charge(wanted, Purpose::Window);
+            }
+            _ => {}
         }
         let memory = self.free().min(most);
         let spilled = self.spilled.as_mut().expect("it spills");

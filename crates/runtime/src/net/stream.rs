@@ -112,8 +112,7 @@ impl Stream {
 
     /// Write what fits of `bytes` now; waits when nothing fits.
     pub fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let sent =
-            self.poll_send(cx, |fd| Ok(rustix::net::send(fd, bytes, SendFlags::NOSIGNAL)?));
+        let sent = self.poll_send(cx, |fd| Ok(rustix::net::send(fd, bytes, SendFlags::NOSIGNAL)?));
         self.note_short(cx, bytes.len(), &sent);
         sent
     }
@@ -135,8 +134,8 @@ impl Stream {
     }
 
     /// After a send of `wanted` bytes: one that took fewer has filled the socket, so the next is
-    /// not worth a call before the engine tells of room. What it has not told yet is not lost, since
-    /// it is run by this thread.
+    /// not worth a call before the engine tells of room. What it has not told yet is not lost: it
+    /// is run by this thread.
     fn note_short(&self, cx: &mut Context<'_>, wanted: usize, sent: &Poll<io::Result<usize>>) {
         if matches!(sent, Poll::Ready(Ok(count)) if *count < wanted)
             && let Poll::Ready(Ok(mut guard)) = self.fd.poll_write_ready(cx)

@@ -5,9 +5,9 @@
 //! ([`Jobs::submit`]); who wants to is woken when it is half empty. A job that nobody waits for any
 //! more is still done: its extents are freed after it, and its `Vec` is dropped with it.
 //!
-//! Bound: [`QUEUE_MAX`] jobs wait, and `threads` are being done, each with at most one block of
+//! Bound: [`QUEUE_MAX`] jobs wait, and `threads` are being done, each with at most one extent of
 //! memory. That memory belongs to the budget of the body that handed it over; it can outlive a
-//! dropped body by the time of its job, so at most 8 MiB are in use beyond the budget.
+//! dropped body by the time of its job, so at most 32 MiB are in use beyond the budget.
 //!
 //! What a small job costs is mostly the wakes of the threads on both ends of it. So a burst rings
 //! one thread, a shard is rung once for all that it has not seen, and lazy jobs ([`Haste`]) are

@@ -1,6 +1,7 @@
 //! Buffers against real storage: bytes by position, waits, failures.
 
 mod ahead;
+mod cached;
 mod spilling;
 
 use std::sync::atomic::{AtomicUsize, Ordering};

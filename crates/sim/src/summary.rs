@@ -163,6 +163,8 @@ pub struct Point {
     pub failed: u64,
     /// The most exchanges at once, waiting and in workers together.
     pub concurrency: u32,
+    /// Exchanges that the workers may hold together, at the last arrival.
+    pub slots: u32,
     /// Half of the answers took no longer.
     pub p50: Duration,
     /// Ninety-nine in a hundred took no longer.

@@ -101,6 +101,44 @@ fn an_endpoint_keeps_its_goodput_while_another_is_flooded() {
     });
 }
 
+/// Workers that are configured for sixteen and can do fewer at full speed, and far too much to do.
+fn one_wide(rng: &mut Rng, pool: fn(u64) -> String) -> String {
+    let (count, service, can) = (1 + rng.below(3), 20 + rng.below(60), 2 + rng.below(8));
+    let capacity = count * can * 1000 / service;
+    let rate = capacity * (150 + rng.below(450)) / 100;
+    let (slo, spread) = (service * 6, rng.below(60));
+    let pool = pool(can);
+    format!(
+        "name = 'wide'\ntime = '20s'\n[[clients]]\nrate = {rate}\nslo = '{slo}ms'\n\
+         [pool.app]\nanswer_within = '{slo}ms'\n{pool}\n[pool.app.workers]\ncount = {count}\n\
+         service = '{service}ms'\nspread_percent = {spread}\ncapacity = {can}\n"
+    )
+}
+
+fn learned(_: u64) -> String {
+    "slots = 16\nlimit = 'gradient'".to_owned()
+}
+
+fn by_hand(can: u64) -> String {
+    format!("slots = {can}")
+}
+
+#[test]
+fn a_learned_limit_is_as_good_as_one_by_hand() {
+    each(
+        |rng| one_wide(rng, learned),
+        |summary| {
+            let text = one_wide(&mut Rng::new(summary.seed), by_hand);
+            let scenario = Scenario::parse(&text).map_err(|error| error.to_string())?;
+            let seed = summary.seed;
+            let running = Running { seed, configuration: 0, traced: false, progress: &mut |_| {} };
+            let best = simulate(&scenario, running).summary.served();
+            let good = summary.served() * 100 >= best * 90;
+            good.then_some(()).ok_or_else(|| format!("{} of {best}", summary.served()))
+        },
+    );
+}
+
 /// Far too much for some seconds, then what can be done, with clients that come again.
 fn one_step(rng: &mut Rng) -> String {
     // Enough must come for the share that is too much to be measured several times a second.

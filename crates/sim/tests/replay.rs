@@ -14,6 +14,8 @@ const LONG: &str = include_str!("../scenarios/long.toml");
 const LATE: &str = include_str!("../scenarios/late.toml");
 /// Keys, and workers that climb.
 const SPREAD: &str = include_str!("../scenarios/spread.toml");
+/// Limits that are learned.
+const LEARNED: &str = include_str!("../scenarios/learned.toml");
 const RECORDED: &str = include_str!("golden/short.trace");
 
 fn trace(scenario: &str, seed: u64) -> String {
@@ -109,8 +111,8 @@ const UNSEEN: [&str; 2] = ["stuck_time_max", "eject_error_share"];
 /// nothing in any of them needs a scenario in which it does.
 #[test]
 fn a_trace_of_other_settings_does_not_replay() {
-    let traces =
-        [RECORDED.to_owned(), trace(LATE, 1), trace(AIRBNB, 1), trace(SPREAD, 1), trace(LONG, 1)];
+    let others = [LATE, AIRBNB, SPREAD, LEARNED, LONG].map(|scenario| trace(scenario, 1));
+    let traces = [vec![RECORDED.to_owned()], others.to_vec()].concat();
     let head = |trace: &str| -> Vec<(String, String)> {
         let lines = trace.lines().filter_map(|line| line.strip_prefix("set "));
         let pairs = lines.filter_map(|line| line.split_once(' '));
@@ -142,13 +144,13 @@ fn a_broken_trace_is_an_error_with_its_line() {
         let error = replay(text).expect_err(text).to_string();
         assert_eq!(error, expected, "{text}");
     };
-    check("", "line 1: expected 'spillgate gate trace 4'");
+    check("", "line 1: expected 'spillgate gate trace 5'");
     check(
-        "spillgate gate trace 4",
+        "spillgate gate trace 5",
         "line 1: expected 'set', 'begin', 'in', 'at' or 'out' in order",
     );
-    check("spillgate gate trace 4\nbegin 0\n", "line 2: expected the setting 'slots' in its range");
-    check("spillgate gate trace 4\nset slots x\nbegin 0\n", "line 2: expected the field 'value'");
+    check("spillgate gate trace 5\nbegin 0\n", "line 2: expected the setting 'slots' in its range");
+    check("spillgate gate trace 5\nset slots x\nbegin 0\n", "line 2: expected the field 'value'");
     let head: Vec<_> = RECORDED.lines().take_while(|line| !line.starts_with("in")).collect();
     let (head, line) = (head.join("\n"), head.len() + 1);
     let after = |text: &str, expected: &str| {

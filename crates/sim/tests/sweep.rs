@@ -162,6 +162,9 @@ fn random_pool(rng: &mut Rng, text: &mut String, pool: &str, database: bool) {
         line(format!("spikes = [{{ at = '2s', rate = {}, width = '300ms' }}]", rate * 4));
     }
     line(format!("[pool.{pool}]\nslots = {slots}\nconnections_max = {}", slots + rng.below(2)));
+    // Drawn from what is drawn already, so that a seed is still the world that it was.
+    let limit = ["fixed", "gradient", "aimd"][(service % 3) as usize];
+    line(format!("limit = '{limit}'"));
     line(format!("exchange_time_max = '{}ms'", 200 + rng.below(800)));
     line(format!("queue_len_max = {}", rng.below(60)));
     line(format!("queue_wait_max = '{}ms'", 50 + rng.below(2000)));

@@ -137,8 +137,8 @@ impl Gate {
         self.load.kept_until(class, (mean, expected), self.slots())
     }
 
-    /// Slots of all workers that are up.
-    pub(super) fn slots(&self) -> u32 {
+    /// Exchanges that the workers that are up may hold now. Cost: a look at each worker.
+    pub fn slots(&self) -> u32 {
         self.pool.slots_up()
     }
 

@@ -11,6 +11,7 @@
 //! time, what was measured before is forgotten.
 
 use crate::id::Kind;
+use crate::stats::octave::Octaves;
 use crate::stats::window::Window;
 use crate::time::{Duration, Instant};
 use crate::units::Ratio;
@@ -84,6 +85,22 @@ impl Answers {
         self.kinds.learn(kind, time, now);
         self.service.forget_old(now);
         self.reckon();
+    }
+
+    /// By how much longer an exchange of this kind took than usual, in a worker that is slowed down
+    /// by `level` as a whole; none while too little is known.
+    pub(super) fn beside_usual(
+        &mut self,
+        kind: Kind,
+        time: Duration,
+        level: Octaves,
+    ) -> Option<Octaves> {
+        self.kinds.beside_usual(kind, time, level)
+    }
+
+    /// Is an answer that took so long too late, even if nobody waited?
+    pub(super) fn is_too_late(&self, time: Duration) -> bool {
+        self.within.is_some_and(|within| time > within)
     }
 
     /// Forget what is too old. Called with each input, so that it must cost nothing where nothing

@@ -37,6 +37,7 @@ impl Gate {
         worker.permits -= 1;
         worker.load.lapse(self.now);
         if held.incarnation == worker.incarnation {
+            self.learn_limit(index, &held, (time, outcome));
             self.give_back(index, &held, connection);
             self.learn(index, outcome, fault);
             if connection == Fate::Cut {

@@ -13,6 +13,7 @@
 //! measures by endpoint, 2018); ours differs in that the kinds are found and not configured.
 
 use crate::id::Kind;
+use crate::stats::octave::Octaves;
 use crate::time::{Duration, Instant};
 use crate::units::Ratio;
 
@@ -30,11 +31,24 @@ const AGE_MAX: Duration = Duration::from_secs(60);
 /// nanoseconds, and moves little.
 const STRIDE: u8 = 8;
 
-/// The recent times of up to 256 kinds. Memory: 45 KiB.
+/// Times of which the usual one of a kind is the mean, once so many are known.
+const USUAL_OF: i32 = 256;
+
+/// The recent times of up to 256 kinds. Memory: 47 KiB.
 #[derive(Debug)]
 pub(super) struct Kinds {
     entries: Box<[Entry]>,
+    /// What those take together of which nothing else is known.
+    unknown: Usual,
     quantile: Ratio,
+}
+
+/// What a kind takes a worker that is not slowed down. It moves by and by only: what slows down
+/// everything in a worker is taken out of it.
+#[derive(Clone, Copy, Debug)]
+struct Usual {
+    octaves: Octaves,
+    times: i32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +63,7 @@ struct Entry {
     sum: u64,
     /// The quantile, in microseconds.
     expected: u32,
+    usual: Usual,
 }
 
 const EMPTY: Entry = Entry {
@@ -59,11 +74,13 @@ const EMPTY: Entry = Entry {
     next: 0,
     sum: 0,
     expected: 0,
+    usual: Usual::NONE,
 };
 
 impl Kinds {
     pub(super) fn new(quantile: Ratio) -> Self {
-        Kinds { entries: vec![EMPTY; ROWS * WAYS].into_boxed_slice(), quantile }
+        let entries = vec![EMPTY; ROWS * WAYS].into_boxed_slice();
+        Kinds { entries, unknown: Usual::NONE, quantile }
     }
 
     /// An exchange of this kind took a worker so long.
@@ -93,6 +110,22 @@ impl Kinds {
     pub(super) fn expected(&self, kind: Kind, now: Instant) -> Option<Duration> {
         let entry = self.find(kind, now)?;
         Some(Duration::from_micros(u64::from(entry.expected)))
+    }
+
+    /// By how much longer one of this kind took than usual, in a worker that is slowed down by
+    /// `level` as a whole; none while too little is known. Is learned from.
+    pub(super) fn beside_usual(
+        &mut self,
+        kind: Kind,
+        time: Duration,
+        level: Octaves,
+    ) -> Option<Octaves> {
+        let known = row_mut(&mut self.entries, kind).iter_mut().find(|entry| entry.kind == kind);
+        let usual = match known {
+            Some(entry) if kind != Kind::default() => &mut entry.usual,
+            _ => &mut self.unknown,
+        };
+        usual.learn(Octaves::of(time), level)
     }
 
     /// The mean of the recent times; none while too little is known.
@@ -127,6 +160,18 @@ impl Kinds {
             *entry = Entry { kind, ..EMPTY };
         }
         entry
+    }
+}
+
+impl Usual {
+    const NONE: Usual = Usual { octaves: Octaves::from_parts(0), times: 0 };
+
+    fn learn(&mut self, time: Octaves, level: Octaves) -> Option<Octaves> {
+        let slowdown = time - self.octaves;
+        let is_known = self.times >= i32::from(TIMES_MIN);
+        self.times = (self.times + 1).min(USUAL_OF);
+        self.octaves = self.octaves + Octaves::from_parts((slowdown - level).parts() / self.times);
+        is_known.then_some(slowdown)
     }
 }
 

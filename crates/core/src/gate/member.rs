@@ -92,8 +92,10 @@ impl Gate {
     fn renew(&mut self, index: usize) {
         self.unreserve_all(index);
         let now = self.now;
+        let learned = self.pool.unlearned(now);
         let worker = self.pool.worker_mut(index);
         worker.incarnation += 1;
+        worker.learned = learned;
         worker.free_stuck();
         worker.in_flight = 0;
         worker.ejection = Ejection::new(now);

@@ -26,6 +26,7 @@ mod connect;
 mod health;
 mod kind;
 mod lane;
+mod limit;
 mod line;
 mod member;
 mod message;
@@ -45,7 +46,7 @@ mod view;
 pub use class::{Claim, Class, Cohort, Priority};
 pub use message::*;
 pub use permit::Permit;
-pub use settings::{Balance, Order, Settings, Shedding};
+pub use settings::{Balance, Limit, Order, Settings, Shedding};
 pub use view::{Quantiles, View, WorkerView};
 
 use std::collections::VecDeque;

@@ -38,6 +38,17 @@ pub enum Shedding {
     Off,
 }
 
+/// How it is found out how many exchanges a worker can hold well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Not: `slots` is the limit. The default.
+    Fixed,
+    /// By how much longer exchanges take the more of them there are.
+    Gradient,
+    /// By those that are not answered in time, or turned away.
+    Aimd,
+}
+
 /// Which worker an exchange gets, of those with a free slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Balance {
@@ -59,6 +70,10 @@ pub enum Balance {
 pub struct Settings {
     /// Exchanges that one worker may hold at once. Default 1.
     pub slots: Slots,
+    /// How the limit of each worker is learned, up to `slots`. Default fixed.
+    pub limit: Limit,
+    /// The least that is learned; at most `slots`. Default 1.
+    pub limit_min: Slots,
     /// Connections that one worker may ever see open from us, over all shards. Default `slots`.
     pub connections_max: Slots,
     /// Waiting exchanges; 0 means that nobody waits, yet a free slot still serves. Default 100.

@@ -80,6 +80,12 @@ pub struct WorkerView {
     pub said: Option<Said>,
     /// Exchanges that it may hold now.
     pub slots: u32,
+    /// Exchanges that it may ever hold.
+    pub slots_max: u32,
+    /// How many of those it and its agent want.
+    pub granted: u32,
+    /// How many it can hold well, by what was learned; none: its limit is fixed.
+    pub learned: Option<u32>,
     /// Its weight in the file.
     pub weight: Weight,
     /// What its agent and its ramp leave of that, in percent.
@@ -143,6 +149,9 @@ impl Gate {
             signs: worker.signs(),
             said: worker.agent,
             slots: self.pool.limit(index),
+            slots_max: self.pool.slots(),
+            granted: worker.granted(self.pool.slots()),
+            learned: worker.learned.as_ref().map(|learned| learned.limit()),
             weight: worker.share,
             weight_percent: worker.weight_percent(self.now),
             pace: worker.pace.micros(self.now).map(Duration::from_micros),

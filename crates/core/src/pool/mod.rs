@@ -21,6 +21,7 @@
 mod balance;
 mod connections;
 mod free;
+mod limit;
 mod load;
 mod outlier;
 mod pace;
@@ -32,6 +33,7 @@ mod signs;
 mod worker;
 
 pub(crate) use balance::{Choice, Seeker, Way};
+pub(crate) use limit::{Answer, Went};
 pub(crate) use load::Load;
 pub(crate) use outlier::{Ejection, is_outlier, may_eject};
 pub(crate) use pace::Pace;
@@ -43,12 +45,13 @@ pub(crate) use worker::Worker;
 
 use std::cell::OnceCell;
 
-use crate::gate::{Balance, Settings};
+use crate::gate::{Balance, Limit, Settings};
 use crate::id::WorkerId;
 use crate::time::Instant;
 use crate::units::Ratio;
 
 use free::FreeSet;
+use limit::{Bounds, Learned};
 use ring::Ring;
 
 /// Whether a worker gets exchanges, and why not.
@@ -95,6 +98,8 @@ pub(crate) struct Pool {
     /// a connection is no use.
     slots: u32,
     connections_max: u32,
+    /// Between what the limit of each worker is learned.
+    bounds: Bounds,
     free: FreeSet,
     up: u32,
     /// Where the next search begins, so that equals take turns.
@@ -118,10 +123,13 @@ impl Pool {
     pub(crate) fn new(settings: &Settings) -> Self {
         let Settings { balance, hash_excess_max, .. } = *settings;
         let connections_max = settings.connections_max.count();
+        let slots = settings.slots.count().min(connections_max);
+        let min = settings.limit_min.count().min(slots);
         Pool {
             workers: Vec::new(),
-            slots: settings.slots.count().min(connections_max),
+            slots,
             connections_max,
+            bounds: Bounds { by: settings.limit, min, max: slots },
             free: FreeSet::default(),
             up: 0,
             turn: 0,
@@ -176,7 +184,8 @@ impl Pool {
     /// Add a worker that is not there yet; where it is.
     pub(crate) fn insert(&mut self, id: WorkerId, supervised: bool, now: Instant) -> usize {
         let index = self.workers.partition_point(|worker| worker.id < id);
-        self.workers.insert(index, Worker::new(id, supervised, now));
+        let learned = self.unlearned(now);
+        self.workers.insert(index, Worker { learned, ..Worker::new(id, supervised, now) });
         self.recount();
         index
     }
@@ -196,6 +205,18 @@ impl Pool {
     /// Exchanges that the worker at `index` may hold now.
     pub(crate) fn limit(&self, index: usize) -> u32 {
         self.workers[index].limit(self.slots)
+    }
+
+    /// The limit of a process of which nothing is known; none: limits are fixed.
+    pub(crate) fn unlearned(&self, now: Instant) -> Option<Learned> {
+        Learned::new(self.bounds, now)
+    }
+
+    /// An exchange came back from the worker at `index`, whose limit is learned.
+    pub(crate) fn learn(&mut self, index: usize, answer: Answer, now: Instant) {
+        if let Some(learned) = &mut self.workers[index].learned {
+            learned.hear(answer, self.bounds, now);
+        }
     }
 
     /// Slots of all workers that are up.
@@ -246,6 +267,8 @@ impl Pool {
         for (index, worker) in self.workers.iter().enumerate() {
             assert_eq!(self.free.contains(index), self.is_free(index), "{} in `free`", worker.id.0);
             worker.check_invariants(self.slots, self.connections_max);
+            assert_eq!(worker.learned.is_some(), self.bounds.by != Limit::Fixed);
+            worker.learned.iter().for_each(|learned| learned.check_invariants(self.bounds));
         }
     }
 }

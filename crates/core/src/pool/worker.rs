@@ -11,6 +11,7 @@ use crate::units::Weight;
 
 use super::State;
 use super::connections::Connections;
+use super::limit::Learned;
 use super::load::Load;
 use super::outlier::Ejection;
 use super::pace::Pace;
@@ -34,6 +35,8 @@ pub(crate) struct Worker {
     pub(crate) agent: Option<Said>,
     /// What it reports of its load on its answers.
     pub(crate) load: Load,
+    /// What was learned of how many exchanges it can hold well; none: its limit is fixed.
+    pub(crate) learned: Option<Learned>,
     pub(crate) state_since: Instant,
     /// Its weight in the file.
     pub(crate) share: Weight,
@@ -78,6 +81,7 @@ impl Worker {
             base: State::Starting,
             agent: None,
             load: Load::default(),
+            learned: None,
             state_since: now,
             share: Weight::ONE,
             pace: Pace::default(),
@@ -108,9 +112,14 @@ impl Worker {
 
     /// Exchanges that it may hold now, of `slots`.
     pub(crate) fn limit(&self, slots: u32) -> u32 {
-        let granted = self.agent.map_or(slots, |said| said.limit(slots));
-        let limit = self.load.limit(granted);
+        let granted = self.granted(slots);
+        let limit = self.learned.as_ref().map_or(granted, |learned| granted.min(learned.limit()));
         self.ramp.map_or(limit, |ramp| limit.min(ramp.limit()))
+    }
+
+    /// Exchanges that it and its agent want at most, of `slots`.
+    pub(crate) fn granted(&self, slots: u32) -> u32 {
+        self.load.limit(self.agent.map_or(slots, |said| said.limit(slots)))
     }
 
     /// How much it gets beside the others: its weight, what its agent leaves of it, and how far it

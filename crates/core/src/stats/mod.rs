@@ -5,6 +5,7 @@
 //!
 //! Absent: anything that needs a random source, and anything that grows without a bound.
 
+pub mod octave;
 pub mod quantile;
 pub mod rate;
 pub mod window;

@@ -131,6 +131,10 @@ fn workers(reading: &Reading<'_>) -> Vec<Family> {
         reading.probes(),
         reading.agents(),
         reading.by_worker(&table::WORKER_SLOTS, |worker| worker.slots.into()),
+        reading.by_worker(&table::WORKER_SLOTS_GRANTED, |worker| worker.granted.into()),
+        reading.by_worker(&table::WORKER_SLOTS_LEARNED, |worker| {
+            worker.learned.unwrap_or(worker.slots_max).into()
+        }),
         reading.by_member(&table::CONNECTS, |cells| &cells.connects),
         reading.by_member(&table::IDLE_CLOSED, |cells| &cells.idle_ends),
     ]
@@ -380,6 +384,9 @@ mod tests {
             signs: Signs { probe: up, passive: up, admin: up, agent: up },
             said: None,
             slots: 2,
+            slots_max: 2,
+            granted: 2,
+            learned: Some(2),
             weight: Weight::ONE,
             weight_percent: 100,
             pace: None,

@@ -45,6 +45,8 @@ pub static ALL: &[&Described] = &[
     &PROBES,
     &AGENT_REPORTS,
     &WORKER_SLOTS,
+    &WORKER_SLOTS_GRANTED,
+    &WORKER_SLOTS_LEARNED,
     &CONNECTS,
     &IDLE_CLOSED,
     &ACCEPTED,
@@ -246,7 +248,17 @@ pub(super) static AGENT_REPORTS: Described = counter(
 pub(super) static WORKER_SLOTS: Described = gauge(
     "spillgate_worker_slots",
     &[POOL, WORKER],
-    "Exchanges that the worker may hold now: its slots, less what its agent takes away",
+    "Exchanges that the worker may hold now: the least of what is configured, granted and learned",
+);
+pub(super) static WORKER_SLOTS_GRANTED: Described = gauge(
+    "spillgate_worker_slots_granted",
+    &[POOL, WORKER],
+    "Exchanges that the worker and its agent want at most",
+);
+pub(super) static WORKER_SLOTS_LEARNED: Described = gauge(
+    "spillgate_worker_slots_learned",
+    &[POOL, WORKER],
+    "Exchanges that the worker can hold well, by what was learned; with a fixed limit its slots",
 );
 pub(super) static CONNECTS: Described = counter(
     "spillgate_worker_connects_total",

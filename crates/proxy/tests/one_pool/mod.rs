@@ -20,10 +20,12 @@ use spillgate_runtime::events::LineBuffer;
 use spillgate_runtime::http::settings::{Endpoint, TrustedFrom};
 use spillgate_runtime::shard::Mailbox;
 
-/// Two slots at `endpoint`, everything leads there, and nothing listens.
-pub(crate) fn settings(endpoint: &Endpoint) -> Settings {
+/// Two slots for each worker, and a short queue.
+fn gate_settings() -> gate::Settings {
     let second = Duration::from_secs(1);
-    let gate = gate::Settings {
+    gate::Settings {
+        limit: gate::Limit::Fixed,
+        limit_min: Slots::ONE,
         slots: Slots::new(2).expect("two is not zero"),
         connections_max: Slots::new(2).expect("two is not zero"),
         queue_len_max: 10,
@@ -48,13 +50,18 @@ pub(crate) fn settings(endpoint: &Endpoint) -> Settings {
         probe_interval_up: None,
         probe_fall: 3,
         stuck_time_max: Duration::from_secs(60),
-    };
+    }
+}
+
+/// Two slots at `endpoint`, everything leads there, and nothing listens.
+pub(crate) fn settings(endpoint: &Endpoint) -> Settings {
+    let second = Duration::from_secs(1);
     let pool = PoolSettings {
         name: "app".into(),
         trace: None,
         workers: Workers::Endpoints(vec![endpoint.clone()]),
         weights: Vec::new(),
-        gate,
+        gate: gate_settings(),
         claim: ClaimSettings::default(),
         connect_time_max: second * 5,
         exchange_time_max: second * 60,

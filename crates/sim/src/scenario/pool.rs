@@ -90,6 +90,26 @@ impl From<Balance> for gate::Balance {
     }
 }
 
+/// How the limit of each worker is found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Limit {
+    #[default]
+    Fixed,
+    Gradient,
+    Aimd,
+}
+
+impl From<Limit> for gate::Limit {
+    fn from(limit: Limit) -> Self {
+        match limit {
+            Limit::Fixed => gate::Limit::Fixed,
+            Limit::Gradient => gate::Limit::Gradient,
+            Limit::Aimd => gate::Limit::Aimd,
+        }
+    }
+}
+
 /// A pool: its workers, and how its gate is set; what is left out has the product's default.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -97,6 +117,8 @@ pub(crate) struct PoolKeys {
     pub(super) workers: Option<Workers>,
     admission: Option<Admission>,
     slots: Option<Count<1, 1_000_000>>,
+    limit: Option<Limit>,
+    limit_min: Option<Count<1, 1_000_000>>,
     connections_max: Option<Count<1, 1_000_000>>,
     queue_len_max: Option<Count<0, 1_000_000>>,
     queue_wait_max: Option<Time>,
@@ -130,6 +152,8 @@ impl PoolKeys {
             workers: self.workers.clone().or_else(|| base.workers.clone()),
             admission: self.admission.or(base.admission),
             slots: self.slots.or(base.slots),
+            limit: self.limit.or(base.limit),
+            limit_min: self.limit_min.or(base.limit_min),
             connections_max: self.connections_max.or(base.connections_max),
             queue_len_max: self.queue_len_max.or(base.queue_len_max),
             queue_wait_max: self.queue_wait_max.or(base.queue_wait_max),
@@ -180,6 +204,8 @@ impl PoolKeys {
         }
         gate::Settings {
             slots: Slots::new(slots).expect("slots begin at 1"),
+            limit: self.limit.unwrap_or_default().into(),
+            limit_min: self.limit_min.map_or(Slots::ONE, |min| Slots::new(min.0).expect("from 1")),
             connections_max: Slots::new(connections).expect("connections begin at 1"),
             queue_len_max: self.queue_len_max.map_or(100, |length| length.0),
             queue_wait_max: or(self.queue_wait_max, 5000),

@@ -76,6 +76,7 @@ impl World<'_> {
         own.summary.concurrency_max = own.summary.concurrency_max.max(own.concurrency);
         let point = own.summary.series.at(self.now);
         point.concurrency = point.concurrency.max(own.concurrency);
+        point.slots = own.gate.slots();
     }
 
     /// What an exchange of this group says of itself, and which of the group's paths it asks for.

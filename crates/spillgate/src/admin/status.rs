@@ -172,8 +172,17 @@ pub(crate) struct WorkerStatus {
     pub(crate) agent: Option<AgentStatus>,
     /// Exchanges in it, stuck ones included.
     pub(crate) in_flight: u32,
-    /// How many it may hold now: what is configured, less what its agent takes away.
+    /// How many it may hold now: the least of the next three, and what its ramp leaves of that.
     pub(crate) slots: u32,
+    /// How many it may ever hold, by configuration.
+    #[serde(default)]
+    pub(crate) slots_max: u32,
+    /// How many of those it and its agent want.
+    #[serde(default)]
+    pub(crate) granted: u32,
+    /// How many it can hold well, by what was learned; none: its limit is fixed.
+    #[serde(default)]
+    pub(crate) learned: Option<u32>,
     /// Its weight in the file.
     #[serde(default)]
     pub(crate) weight: u32,

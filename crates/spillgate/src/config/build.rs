@@ -186,6 +186,12 @@ fn gate(section: &Section) -> gate::Settings {
     };
     gate::Settings {
         slots: Slots::new(slots).expect("slots begin at 1"),
+        limit: match section.text("limit").as_deref() {
+            Some("gradient") => gate::Limit::Gradient,
+            Some("aimd") => gate::Limit::Aimd,
+            _ => gate::Limit::Fixed,
+        },
+        limit_min: Slots::new(section.number("limit_min")).expect("limits begin at 1"),
         connections_max: Slots::new(connections).expect("connections begin at 1"),
         queue_len_max: section.number("queue_len_max"),
         queue_wait_max: section.duration("queue_wait_max"),

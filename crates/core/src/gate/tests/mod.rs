@@ -14,7 +14,7 @@ mod worlds;
 use crate::time::Duration;
 use crate::units::{Ratio, Slots};
 
-use super::{Balance, Order, Settings, Shedding};
+use super::{Balance, Limit, Order, Settings, Shedding};
 
 /// A pool whose workers have so many slots, and as many connections.
 pub(crate) fn with_slots(count: u32) -> Settings {
@@ -40,6 +40,8 @@ fn served(exchanges: impl IntoIterator<Item = (u64, u64)>) -> String {
 pub(crate) fn settings() -> Settings {
     Settings {
         slots: Slots::ONE,
+        limit: Limit::Fixed,
+        limit_min: Slots::ONE,
         connections_max: Slots::ONE,
         queue_len_max: 100,
         queue_wait_max: Duration::from_secs(5),

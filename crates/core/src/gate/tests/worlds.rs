@@ -76,6 +76,8 @@ impl World {
         let millis = |range: u64, rng: &mut Rng| Duration::from_millis(1 + rng.below(range));
         let settings = Settings {
             slots,
+            limit: words::LIMITS[rng.below(3) as usize],
+            limit_min: Slots::new(1 + rng.below(2) as u32).expect("at least one"),
             connections_max: Slots::new(connections).expect("at least one"),
             queue_len_max: rng.below(12) as u32,
             queue_wait_max: millis(400, &mut rng),

@@ -6,7 +6,7 @@
 //! nanoseconds, `-` for none:
 //!
 //! ```text
-//! spillgate gate trace 4          the format
+//! spillgate gate trace 5          the format
 //! set slots 1                     settings, one a line
 //! begin 0                         the moment of birth
 //! in 7 arrive 1 0 7 7 1 0 0 0 0 - first       an input: moment, verb, fields
@@ -26,4 +26,4 @@ pub use read::{Cause, ParseError, Step, Told, Trace};
 pub use write::{TraceWriter, write_output};
 
 /// The first line of a trace. The number rises with every change of the format.
-const HEADER: &str = "spillgate gate trace 4";
+const HEADER: &str = "spillgate gate trace 5";

@@ -383,6 +383,8 @@ impl Values<'_> {
     fn settings(&self) -> Result<Settings, Cause> {
         Ok(Settings {
             slots: self.slots("slots")?,
+            limit: self.one_of("limit", &words::LIMITS)?,
+            limit_min: self.slots("limit_min")?,
             connections_max: self.slots("connections_max")?,
             queue_len_max: self.count("queue_len_max")?,
             queue_wait_max: self.duration("queue_wait_max")?,

@@ -3,7 +3,7 @@
 //! Each function is exhaustive, so a value that is added anywhere must be given a word here; each
 //! list holds what can be read back.
 
-use crate::gate::{Balance, Shedding};
+use crate::gate::{Balance, Limit, Shedding};
 use crate::gate::{Change, Connection, Fate, Fault, Heard, Order, Outcome, ProbeKind, Reason};
 use crate::pool::{Admin, Health, OutReason, State};
 
@@ -49,6 +49,8 @@ pub(in crate::gate) fn health(health: Health) -> &'static str {
 
 pub(in crate::gate) const ORDERS: [Order; 4] =
     [Order::Fifo, Order::Lifo, Order::Priority, Order::Adaptive];
+
+pub(in crate::gate) const LIMITS: [Limit; 3] = [Limit::Fixed, Limit::Gradient, Limit::Aimd];
 
 pub(in crate::gate) const BALANCES: [Balance; 5] =
     [Balance::Turns, Balance::LeastLoaded, Balance::First, Balance::Weighted, Balance::Hash];

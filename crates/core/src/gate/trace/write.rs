@@ -172,6 +172,8 @@ fn write_settings(sink: &mut impl Write, settings: &Settings) -> fmt::Result {
     };
     let Settings { slots, connections_max, queue_len_max, queue_wait_max, .. } = settings;
     writeln!(sink, "set slots {}", slots.count())?;
+    writeln!(sink, "set limit {}", place(&words::LIMITS, settings.limit))?;
+    writeln!(sink, "set limit_min {}", settings.limit_min.count())?;
     writeln!(sink, "set connections_max {}", connections_max.count())?;
     writeln!(sink, "set queue_len_max {queue_len_max}")?;
     writeln!(sink, "set queue_wait_max {}", nanos(*queue_wait_max))?;

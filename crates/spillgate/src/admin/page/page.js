@@ -174,6 +174,7 @@ class Tile {
       worker.last_end ? `last one ${worker.last_end}` : "",
       worker.failures_in_row ? `${plural(worker.failures_in_row, "failure")} in a row` : "",
       plural(worker.grants, "exchange"),
+      this.limitText(worker),
       this.agentText(worker.agent),
     ].filter(Boolean).join(" · ");
   }
@@ -182,6 +183,13 @@ class Tile {
     if (!up) return `${worker.state} for ${span(worker.state_for_s)}`;
     if (worker.stuck > 0) return `${worker.stuck} stuck`;
     return worker.in_flight > 0 ? "busy" : "free";
+  }
+
+  /// Where a limit is learned: how many it may hold, and why.
+  limitText(worker) {
+    if (worker.learned === null) return "";
+    const granted = worker.granted < worker.slots_max ? `, ${worker.granted} granted` : "";
+    return `limit ${worker.slots} (${worker.learned} learned${granted}, ${worker.slots_max} configured)`;
   }
 
   /// What its agent says, as far as it makes a difference.

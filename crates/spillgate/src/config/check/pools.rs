@@ -38,6 +38,7 @@ pub(super) fn check(raw: &Raw, problems: &mut Vec<Problem>) {
     for pool in &raw.pools {
         who_starts(pool, problems);
         connections(pool, problems);
+        limits(pool, problems);
         restarts(pool, problems);
         answers(pool, problems);
         balance(pool, problems);
@@ -91,6 +92,38 @@ fn connections(pool: &Section, problems: &mut Vec<Problem>) {
                 )
                 .mend(format!("write connections_max = {slots}, or leave it out")),
         );
+    }
+}
+
+/// A limit is learned between `limit_min` and `slots`.
+fn limits(pool: &Section, problems: &mut Vec<Problem>) {
+    let by = given(pool, "limit", Value::as_text).filter(|(by, _)| *by != "fixed");
+    let least = given(pool, "limit_min", Value::as_count);
+    let slots = given(pool, "slots", Value::as_count);
+    let count = slots.map_or(1, |(slots, _)| slots);
+    match (by, least) {
+        (None, Some((_, at))) => problems.push(
+            Problem::hint("`limit_min` has no effect while the limit is fixed")
+                .at(at, "no limit is learned")
+                .mend("add limit = \"gradient\", or remove it"),
+        ),
+        (Some((_, by_at)), _) if count == 1 => {
+            let mut problem = Problem::hint("with one slot there is no limit to be learned")
+                .at(by_at, "between one and one");
+            if let Some((_, at)) = slots {
+                problem = problem.at(at, "the most that is learned");
+            }
+            problems.push(problem.mend("raise `slots`, or remove it"));
+        }
+        (Some(_), Some((least, at))) if least > count => {
+            let mut problem =
+                Problem::error("`limit_min` is above `slots`").at(at, "the least that is learned");
+            if let Some((_, at)) = slots {
+                problem = problem.at(at, "the most");
+            }
+            problems.push(problem.mend(format!("write limit_min = {count}, or less")));
+        }
+        _ => {}
     }
 }
 

@@ -22,6 +22,31 @@ pub(in crate::config::table) const KEYS: &[Key] = &[
     },
     Key {
         place: Place::Pool,
+        name: "limit",
+        kind: Kind::Choice(&["fixed", "gradient", "aimd"]),
+        preset: Preset::Is(r#""fixed""#),
+        live: false,
+        line: "how it is found out how many of its `slots` a worker can use well",
+        text: "`fixed`: not, it may use all of them. `gradient`: by how much longer exchanges take \
+               the more of them a worker holds. `aimd`: by those that it turns away, or does not \
+               answer within `exchange_time_max` or `answer_within`. The limit is learned for each \
+               worker, between `limit_min` and `slots`, and what the worker itself grants still \
+               counts.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
+        name: "limit_min",
+        kind: Kind::Count { min: 1, max: 1000000 },
+        preset: Preset::Is("1"),
+        live: false,
+        line: "the least limit that is learned",
+        text: "At most `slots`. With `gradient` a worker begins with it and gets more as it \
+               answers, twice as many each time at first.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
         name: "connections_max",
         kind: Kind::Count { min: 1, max: 1000000 },
         preset: Preset::Derived("`slots`"),

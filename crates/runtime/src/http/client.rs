@@ -226,8 +226,8 @@ impl WorkerConnection {
         }
     }
 
-    /// Has all of the answer come, or the worker closed? Throws away what is here of it, up to
-    /// [`DISCARD_MAX`] bytes, and waits for nothing.
+    /// Has all of the answer come, or the worker closed? Throws away what is here of it, 64 KiB at
+    /// most, and waits for nothing.
     pub async fn has_ended(&mut self) -> bool {
         let mut left = DISCARD_MAX;
         poll_fn(|cx| {

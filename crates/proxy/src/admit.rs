@@ -7,17 +7,18 @@ use std::future::poll_fn;
 use std::task::{Poll, ready};
 
 use spillgate_core::gate::{
-    Arrival, Attempt, Claim, Connection, Fate, Fault, Grant, Input, Outcome, Permit, Returned,
+    Arrival, Attempt, Claim, Connection, Fate, Fault, Grant, Hedge, Input, Outcome, Permit,
+    Returned, WithholdReason,
 };
 use spillgate_core::id::{Ticket, WorkerId};
-use spillgate_core::time::Instant;
+use spillgate_core::time::{Duration, Instant};
 use spillgate_runtime::clock;
 use spillgate_runtime::http::service::BodySource;
 
 use crate::error::ExchangeError;
 use crate::idle::Moved;
 use crate::intake::{self, Received};
-use crate::metrics::label::Stage;
+use crate::metrics::label::{FailReason, Stage};
 use crate::pool::Decision;
 use crate::shard::{self, Shard};
 
@@ -38,6 +39,17 @@ impl<'s> Held<'s> {
         Held { shard, pool, permit: Some(grant.permit), worker, fate }
     }
 
+    /// What it is apart from its shard, to be held by another task.
+    pub(crate) fn into_parts(mut self) -> Option<(usize, Permit)> {
+        Some((self.pool, self.permit.take()?))
+    }
+
+    /// One from its parts, whose connection is in use.
+    pub(crate) fn of_parts(shard: &'s Shard, (pool, permit): (usize, Permit)) -> Held<'s> {
+        let worker = permit.worker();
+        Held { shard, pool, permit: Some(permit), worker, fate: Fate::Cut }
+    }
+
     /// Index of the pool.
     pub(crate) fn pool(&self) -> usize {
         self.pool
@@ -48,9 +60,15 @@ impl<'s> Held<'s> {
         self.worker
     }
 
-    /// The connection of the grant is in use: from here on nothing but the exchange can tell when
-    /// its worker has done with it.
+    /// The connection of the grant was taken from where it was kept, or another is opened in its
+    /// place.
     pub(crate) fn connection_taken(&mut self) {
+        self.fate = Fate::Closed;
+    }
+
+    /// The request is on its way: from here on nothing but the exchange can tell when its worker
+    /// has done with it.
+    pub(crate) fn connection_used(&mut self) {
         self.fate = Fate::Cut;
     }
 
@@ -86,6 +104,20 @@ pub(crate) struct Granted<'s> {
     /// What another shard has handed over.
     pub(crate) moved: Option<Box<Moved>>,
     pub(crate) at: Instant,
+    /// The time after which its kind of exchange is slow; none: not known, or not asked for.
+    pub(crate) hedge_after: Option<Duration>,
+}
+
+impl<'s> Granted<'s> {
+    fn new(
+        shard: &'s Shard,
+        pool: usize,
+        (grant, moved): (Grant, Option<Box<Moved>>),
+        at: Instant,
+    ) -> Granted<'s> {
+        let Grant { connection, hedge_after, .. } = grant;
+        Granted { held: Held::new(shard, pool, grant), connection, moved, at, hedge_after }
+    }
 }
 
 /// What the gate has to know of an exchange.
@@ -122,11 +154,67 @@ pub(crate) async fn admit<'s>(
         None => (place.wait(received, body).await?, clock::now()),
     };
     match decision {
-        Decision::Granted(grant, moved) => {
-            let connection = grant.connection;
-            Ok(Granted { held: Held::new(shard, asking.pool, grant), connection, moved, at })
-        }
+        Decision::Granted(grant, moved) => Ok(Granted::new(shard, asking.pool, (grant, moved), at)),
         Decision::Shed(shed) => Err(ExchangeError::turned_away(shed.reason, shed.retry_after)),
+        // Said of second tries only.
+        Decision::Withheld(_) => Err(ExchangeError::failed(Stage::Admit, FailReason::Internal)),
+    }
+}
+
+/// A second try that is granted; its connection may be on its way from another shard. Goes back
+/// when dropped.
+pub(crate) struct Beside<'s> {
+    place: Place<'s>,
+    decision: Option<Decision>,
+}
+
+impl<'s> Beside<'s> {
+    /// Ask for a second try of an exchange, whose first is with `worker`. Decided at once.
+    pub(crate) fn ask(
+        shard: &'s Shard,
+        asking: &Asking,
+        worker: WorkerId,
+        now: Instant,
+    ) -> Result<Beside<'s>, WithholdReason> {
+        let place = Place::join(shard, asking.pool);
+        let mut tried = asking.attempt.tried();
+        tried.insert(worker);
+        tried.charged = tried.charged.saturating_add(1);
+        let Asking { pool, received, claim, .. } = *asking;
+        let hedge = Hedge { ticket: place.ticket, shard: shard.id, received, claim, tried };
+        shard.tell(pool, Input::Hedge(hedge), now);
+        let decision = shard.waiters.borrow_mut().take(place.ticket, None);
+        match decision {
+            Some(Decision::Withheld(withheld)) => Err(withheld.reason),
+            decision => Ok(Beside { place, decision }),
+        }
+    }
+
+    /// Its permit, with its connection; none: it was taken back.
+    pub(crate) async fn granted(mut self) -> Option<Granted<'s>> {
+        let Place { shard, pool, ticket, .. } = self.place;
+        let decision = poll_fn(|cx| match self.decision.take() {
+            Some(decision) => Poll::Ready(decision),
+            None => match shard.waiters.borrow_mut().take(ticket, Some(cx.waker())) {
+                Some(decision) => Poll::Ready(decision),
+                None => Poll::Pending,
+            },
+        })
+        .await;
+        match decision {
+            Decision::Granted(grant, moved) => {
+                Some(Granted::new(shard, pool, (grant, moved), clock::now()))
+            }
+            Decision::Shed(_) | Decision::Withheld(_) => None,
+        }
+    }
+}
+
+impl Drop for Beside<'_> {
+    fn drop(&mut self) {
+        if let Some(decision) = self.decision.take() {
+            self.place.shard.hand_back(self.place.pool, decision);
+        }
     }
 }
 

@@ -31,6 +31,9 @@ use crate::shard::Shard;
 /// watches its client at all notices at once; who does not learns it from its next write.
 const GIVE_UP_TIME_MAX: Duration = Duration::from_secs(1);
 
+/// Bytes that one answer moves before the others of its shard get their turn.
+pub(crate) const TURN_MAX: u64 = 512 * 1024;
+
 /// Body bytes still to come below which they are copied. Plain choice: what a scratch holds goes
 /// through it at once.
 const SPLICE_MIN: u64 = 64 * 1024;
@@ -93,7 +96,7 @@ pub(crate) async fn collect<'s>(
 }
 
 impl<'s> Collected<'s> {
-    fn begin(shard: &'s Shard, sent: Sent<'s>, method: Method) -> Collected<'s> {
+    pub(crate) fn begin(shard: &'s Shard, sent: Sent<'s>, method: Method) -> Collected<'s> {
         let answer = sent.head.get();
         let framing = answer.framing(method);
         let reusable = sent.whole && answer.keep_alive() && framing != Framing::UntilClose;
@@ -366,6 +369,36 @@ impl<'s> Collected<'s> {
         held.give_back(outcome, fault, fate, now);
     }
 
+    /// Nobody wants any of it: read it to its end, unless it has none, or is too long for anybody
+    /// to wait.
+    pub(crate) async fn read_out(&mut self) {
+        let Some(source) = &self.source else { return };
+        let settings = &self.shard.pools[source.held.pool()].shared.settings;
+        if self.must_relay(settings).is_some() {
+            return self.give_up().await;
+        }
+        poll_fn(|cx| {
+            let before = self.len;
+            while self.len - before < TURN_MAX {
+                match ready!(self.poll_direct(cx)).map(<[u8]>::len) {
+                    Ok(0) => {
+                        self.end(clock::now());
+                        return Poll::Ready(());
+                    }
+                    Ok(count) => self.came(count),
+                    Err(failure) => {
+                        self.set_back(failure);
+                        return Poll::Ready(());
+                    }
+                }
+                self.progressed(clock::now(), settings);
+            }
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+    }
+
     /// Nobody wants the rest of this stream. The worker is told by the end of what we send, and its
     /// slot is not free before it has ended, too, or has had a moment to.
     pub(crate) async fn give_up(&mut self) {
@@ -404,6 +437,7 @@ impl<'s> Collected<'s> {
             cause: Cause::Worker(failure),
             reached: true,
             ended: false,
+            beside: None,
         };
         setback.settle(held, false);
         self.ended = Some(clock::now());

@@ -16,14 +16,11 @@ use spillgate_runtime::scratch::{Parked, Scratch};
 use spillgate_wire::attempt;
 use spillgate_wire::http1::{Framing, Method, Name};
 
-use crate::collect::{Collected, Step};
+use crate::collect::{Collected, Step, TURN_MAX};
 use crate::dispatch::{Cause, is_for_client};
 use crate::error::ExchangeError;
 use crate::metrics::label::{FailReason, RelayReason, Stage};
 use crate::settings::PoolSettings;
-
-/// Bytes that one exchange moves before the others of its shard get their turn.
-const TURN_MAX: u64 = 512 * 1024;
 
 /// Send the answer to the client, and finish collecting it.
 pub(crate) async fn deliver(

@@ -16,18 +16,21 @@ use spillgate_runtime::clock;
 use spillgate_runtime::http::client::{BadResponse, WorkerConnection, WorkerFailure, WorkerHead};
 use spillgate_runtime::http::lend::Output;
 use spillgate_runtime::http::service::{BodySource, Client, Responder};
+use spillgate_runtime::shard::spawn;
 use spillgate_wire::agent_line;
 use spillgate_wire::attempt;
 use spillgate_wire::forwarded::Traceparent;
 use spillgate_wire::http1::{
-    FieldRef, HeadError, HeadLimits, Name, RequestHead, ResponseError, encode,
+    FieldRef, HeadError, HeadLimits, Method, Name, RequestHead, ResponseError, encode,
 };
 use spillgate_wire::orca;
 
-use crate::admit::{Granted, Held};
+use crate::admit::{Asking, Granted, Held};
 use crate::agent;
+use crate::collect::Collected;
 use crate::error::ExchangeError;
 use crate::forward::{self, Forwarding};
+use crate::hedge::{self, Hedges};
 use crate::idle::Idle;
 use crate::intake::{self, Received};
 use crate::metrics::label::{ConnectKind, FailReason, IdleEnd, Stage};
@@ -57,15 +60,19 @@ pub(crate) struct Sent<'s> {
 pub(crate) struct Outgoing<'r> {
     pub(crate) head: &'r RequestHead,
     pub(crate) body: &'r dyn BodySource,
-    /// Which try this is. After the first, a new connection is used: an idle one may have been the
-    /// reason for it.
-    pub(crate) attempt: Attempt,
+    /// What the gate was asked. After the first try a new connection is used: an idle one may have
+    /// been the reason for it.
+    pub(crate) asking: &'r Asking,
+    /// How many other tries a worker may have begun.
+    pub(crate) charged: u8,
     pub(crate) client: &'r Client,
     /// The request id that its client gave it, where that is believed.
     pub(crate) given_id: Option<&'r [u8]>,
     pub(crate) traceparent: &'r Traceparent,
     pub(crate) claim: &'r ClaimSettings,
     pub(crate) has_body: bool,
+    /// What becomes of second tries.
+    pub(crate) hedges: &'r Hedges,
 }
 
 /// A try that did not work.
@@ -78,6 +85,8 @@ pub(crate) struct Setback {
     pub(crate) reached: bool,
     /// The worker has sent an answer to its end.
     pub(crate) ended: bool,
+    /// The other try that ran at the same time, and did not work either.
+    pub(crate) beside: Option<Box<Setback>>,
 }
 
 /// What went wrong.
@@ -94,8 +103,21 @@ pub(crate) enum Cause {
 }
 
 impl Setback {
-    /// May the exchange be tried again, and as what?
+    /// May the exchange be tried again, and as what? Not where either of two tries forbids it.
     pub(crate) fn again(
+        &self,
+        head: &RequestHead,
+        client: &Client,
+        tried: Tried,
+    ) -> Result<Attempt, ExchangeError> {
+        let own = self.again_alone(head, client, tried)?;
+        let Some(beside) = &self.beside else { return Ok(own) };
+        let both = beside.again_alone(head, client, own.tried())?;
+        let sent = matches!(own, Attempt::Sent(_));
+        Ok(if sent { Attempt::Sent(both.tried()) } else { both })
+    }
+
+    fn again_alone(
         &self,
         head: &RequestHead,
         client: &Client,
@@ -169,7 +191,8 @@ impl Setback {
     }
 }
 
-/// Bring the request to the worker that was granted, and wait for the head of its answer.
+/// Bring the request to the worker that was granted, and wait for the head of its answer. Where
+/// that takes longer than it should, perhaps from another worker as well.
 pub(crate) async fn dispatch<'s>(
     shard: &'s Shard,
     granted: Granted<'s>,
@@ -177,66 +200,244 @@ pub(crate) async fn dispatch<'s>(
     received: &mut Received,
     responder: &mut dyn Responder,
 ) -> Result<Sent<'s>, Setback> {
-    let Granted { mut held, connection, moved, at } = granted;
-    let (pool, worker) = (held.pool(), held.worker());
-    let stage = Stage::Dispatch;
-    let setback = |cause, reached, ended| Setback { stage, worker, cause, reached, ended };
-    let idle = match connection {
-        Connection::Idle => shard.pools[pool].idle.borrow_mut().take(worker),
-        Connection::Moved(_) => moved.and_then(|moved| moved.attach()),
-        Connection::New => None,
-    };
-    let idle = idle.and_then(|idle| fit(shard, idle, &held, outgoing, at));
-    held.connection_taken();
-    let cells = &shard.metrics.pools[pool];
-    let opened = match idle {
-        Some(idle) => {
-            cells.connects.increment(match connection {
-                Connection::Moved(_) => ConnectKind::Moved,
-                Connection::Idle | Connection::New => ConnectKind::Reused,
-            });
-            Ok(idle)
+    let moment = hedge::moment(shard, &granted, outgoing);
+    let wait = moment.map_or(Wait::Answer, |moment| Wait::Near(moment.at));
+    let mut first = Try::begin(shard, granted, outgoing, received).await?;
+    match first.exchange(outgoing, received, Some(responder), wait).await {
+        Ok(Some(head)) => first.conclude(outgoing, Ok(head)).await,
+        // Few come here, so what it needs is no part of every task.
+        Ok(None) => {
+            let moment = moment.unwrap_or_default();
+            Box::pin(hedge::race(first, outgoing, received, moment)).await
         }
-        None => open(shard, &held, received).await,
-    };
-    let (mut connection, generation) = match opened {
-        Ok(idle) => (idle.connection, idle.generation),
-        Err(cause) => {
-            cells.connects.increment(ConnectKind::Failed);
-            let setback = setback(cause, false, false);
-            setback.settle(held, false);
-            return Err(setback);
-        }
-    };
-    let reused = connection.is_reused();
-    let settings = &shard.pools[pool].shared.settings;
-    let mut sending = Sending::new(held.worker(), outgoing, received);
-    let answer = sending.exchange(shard, settings, &mut connection, responder).await;
-    let answer = answer.and_then(|head| match is_better_elsewhere(shard, &held, outgoing, &head) {
-        true => Err(Cause::Unavailable),
-        false => Ok(head),
-    });
-    match answer {
-        Ok(head) => {
-            tell_load(shard, &held, &head);
-            let whole = sending.whole;
-            let repeated = outgoing.attempt.tried().charged > 0;
-            let at = clock::now();
-            Ok(Sent { held, connection, generation, head, whole, repeated, at })
-        }
-        Err(cause) => {
-            if let Cause::Refusal(report) = cause
-                && report != Report::default()
-            {
-                shard.tell(pool, Input::Report { worker, report }, clock::now());
+        Err(cause) => Err(first.fail(cause).await),
+    }
+}
+
+/// How long an exchange waits for the head of its answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wait {
+    /// Until it comes.
+    Answer,
+    /// Until this moment has nearly come.
+    Near(Instant),
+    /// Until the request was sent whole.
+    Sent,
+}
+
+/// A request at one worker, until the head of its answer.
+pub(crate) struct Try<'s> {
+    // Closed before its permit goes back.
+    connection: Box<WorkerConnection>,
+    held: Held<'s>,
+    shard: &'s Shard,
+    generation: u64,
+    reused: bool,
+    method: Method,
+    upgrade: bool,
+    progress: Progress,
+    /// It is not the first worker that may have begun it.
+    repeated: bool,
+    interims: usize,
+}
+
+/// How far a request has come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    /// A byte of it may have reached the worker.
+    reached: bool,
+    /// All of it was sent.
+    whole: bool,
+}
+
+impl<'s> Try<'s> {
+    /// Get a connection to the worker that was granted.
+    pub(crate) async fn begin(
+        shard: &'s Shard,
+        granted: Granted<'s>,
+        outgoing: &Outgoing<'_>,
+        received: &mut Received,
+    ) -> Result<Try<'s>, Setback> {
+        let Granted { mut held, connection, moved, at, .. } = granted;
+        let (pool, worker) = (held.pool(), held.worker());
+        let idle = match connection {
+            Connection::Idle => shard.pools[pool].idle.borrow_mut().take(worker),
+            Connection::Moved(_) => moved.and_then(|moved| moved.attach()),
+            Connection::New => None,
+        };
+        held.connection_taken();
+        let idle = idle.and_then(|idle| fit(shard, idle, &held, outgoing, at));
+        let cells = &shard.metrics.pools[pool];
+        let opened = match idle {
+            Some(idle) => {
+                cells.connects.increment(match connection {
+                    Connection::Moved(_) => ConnectKind::Moved,
+                    Connection::Idle | Connection::New => ConnectKind::Reused,
+                });
+                Ok(idle)
             }
-            // Of an answer that is thrown away only the head has been waited for.
-            let ended = matches!(cause, Cause::Refusal(_) | Cause::Unavailable)
-                && connection.has_ended().await;
-            let setback = setback(cause, sending.reached, ended);
-            drop(connection);
-            setback.settle(held, reused);
-            Err(setback)
+            None => open(shard, &held, received).await,
+        };
+        match opened {
+            Ok(Idle { connection, generation }) => {
+                held.connection_used();
+                let reused = connection.is_reused();
+                let (progress, repeated, interims) = (Progress::default(), outgoing.charged > 0, 0);
+                let (method, upgrade) = (outgoing.head.method(), outgoing.head.upgrade().is_some());
+                Ok(Try {
+                    connection,
+                    held,
+                    shard,
+                    generation,
+                    reused,
+                    method,
+                    upgrade,
+                    progress,
+                    repeated,
+                    interims,
+                })
+            }
+            Err(cause) => {
+                cells.connects.increment(ConnectKind::Failed);
+                let setback = Setback {
+                    stage: Stage::Dispatch,
+                    worker,
+                    cause,
+                    reached: false,
+                    ended: false,
+                    beside: None,
+                };
+                setback.settle(held, false);
+                Err(setback)
+            }
+        }
+    }
+
+    /// Whose slot it is.
+    pub(crate) fn worker(&self) -> WorkerId {
+        self.held.worker()
+    }
+
+    pub(crate) fn shard(&self) -> &'s Shard {
+        self.shard
+    }
+
+    fn settings(&self) -> &'s PoolSettings {
+        &self.shard.pools[self.held.pool()].shared.settings
+    }
+
+    /// Send everything, then wait for the final head; none: it was waited for long enough. Hints of
+    /// the worker are passed on where there is somebody to get them.
+    pub(crate) async fn exchange(
+        &mut self,
+        outgoing: &Outgoing<'_>,
+        received: &mut Received,
+        responder: Option<&mut dyn Responder>,
+        wait: Wait,
+    ) -> Result<Option<WorkerHead>, Cause> {
+        let (worker, settings) = (self.worker(), self.settings());
+        let Try { connection, progress, .. } = self;
+        let mut sending = Sending::new((worker, settings), outgoing, received, progress);
+        sending.exchange(self.shard, connection, responder, wait).await
+    }
+
+    /// Go on waiting for the final head. The request was sent whole; hints of the worker are lost.
+    pub(crate) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Result<WorkerHead, Cause>> {
+        let settings = self.settings();
+        let limits = head_limits(settings);
+        loop {
+            let head = match ready!(self.connection.poll_head(cx, self.method, &limits)) {
+                Ok(head) => head,
+                Err(failure) => return Poll::Ready(Err(Cause::Worker(failure))),
+            };
+            let configured = settings.weight(self.worker());
+            if meaning(&head, self.upgrade, configured)? == Meaning::Answer {
+                return Poll::Ready(Ok(head));
+            }
+            self.interims += 1;
+            if self.interims > INTERIMS_MAX {
+                return Poll::Ready(Err(Cause::Worker(WorkerFailure::Bad(BadResponse::Interim))));
+            }
+        }
+    }
+
+    /// The head of the answer has come, or what came in its place.
+    pub(crate) async fn conclude(
+        self,
+        outgoing: &Outgoing<'_>,
+        answer: Result<WorkerHead, Cause>,
+    ) -> Result<Sent<'s>, Setback> {
+        match answer {
+            Ok(head) if is_better_elsewhere(self.shard, &self.held, outgoing, &head) => {
+                Err(self.fail(Cause::Unavailable).await)
+            }
+            Ok(head) => Ok(self.succeed(head)),
+            Err(cause) => Err(self.fail(cause).await),
+        }
+    }
+
+    fn succeed(self, head: WorkerHead) -> Sent<'s> {
+        tell_load(self.shard, &self.held, &head);
+        let Try { connection, held, generation, progress, repeated, .. } = self;
+        let at = clock::now();
+        Sent { held, connection, generation, head, whole: progress.whole, repeated, at }
+    }
+
+    /// It did not work.
+    pub(crate) async fn fail(self, cause: Cause) -> Setback {
+        let worker = self.worker();
+        let Try { mut connection, held, shard, reused, progress, .. } = self;
+        if let Cause::Refusal(report) = cause
+            && report != Report::default()
+        {
+            shard.tell(held.pool(), Input::Report { worker, report }, clock::now());
+        }
+        // Of an answer that is thrown away only the head has been waited for.
+        let ended =
+            matches!(cause, Cause::Refusal(_) | Cause::Unavailable) && connection.has_ended().await;
+        let (stage, reached) = (Stage::Dispatch, progress.reached);
+        let setback = Setback { stage, worker, cause, reached, ended, beside: None };
+        drop(connection);
+        setback.settle(held, reused);
+        setback
+    }
+
+    /// Another try has the exchange. What was sent whole is let run to its end, as when a client
+    /// has left: a worker that is busy with it has no slot for anybody else. What was not is given
+    /// up.
+    pub(crate) fn leave(self) {
+        if !self.progress.whole {
+            return;
+        }
+        let Try { connection, held, shard, generation, reused, .. } = self;
+        let Try { method, upgrade, progress, repeated, interims, .. } = self;
+        let (Some(shard), Some(parts)) = (shard.shared(), held.into_parts()) else { return };
+        spawn(async move {
+            let shard = &*shard;
+            let held = Held::of_parts(shard, parts);
+            let own = Try {
+                connection,
+                held,
+                shard,
+                generation,
+                reused,
+                method,
+                upgrade,
+                progress,
+                repeated,
+                interims,
+            };
+            own.read_out().await;
+        });
+    }
+
+    async fn read_out(mut self) {
+        match poll_fn(|cx| self.poll_answer(cx)).await {
+            Ok(head) => {
+                let (shard, method) = (self.shard, self.method);
+                Collected::begin(shard, self.succeed(head), method).read_out().await;
+            }
+            Err(cause) => drop(self.fail(cause).await),
         }
     }
 }
@@ -265,7 +466,7 @@ fn is_better_elsewhere(
         && outgoing.head.method().is_idempotent()
         && !is_final(head)
         && !forward::is_repeated(outgoing.head, outgoing.client)
-        && shared.is_better_elsewhere(held.worker(), &outgoing.attempt.tried())
+        && shared.is_better_elsewhere(held.worker(), &outgoing.asking.attempt.tried())
 }
 
 /// Does the answer say that another try would not help?
@@ -294,7 +495,8 @@ fn fit(
     let local = &shard.pools[pool];
     let same_process = idle.generation == local.shared.generation(worker);
     let careful = !outgoing.head.method().is_idempotent();
-    if same_process && outgoing.attempt == Attempt::First && idle.connection.is_fit(now, careful) {
+    let first = outgoing.asking.attempt == Attempt::First;
+    if same_process && first && idle.connection.is_fit(now, careful) {
         return Some(idle);
     }
     shard.metrics.pools[pool].idle_ends.increment(IdleEnd::Unfit);
@@ -319,6 +521,7 @@ async fn open(shard: &Shard, held: &Held<'_>, received: &mut Received) -> Result
 /// A request on its way out.
 struct Sending<'a, 'r> {
     worker: WorkerId,
+    settings: &'a PoolSettings,
     outgoing: &'a Outgoing<'r>,
     received: &'a mut Received,
     out: Output,
@@ -327,15 +530,15 @@ struct Sending<'a, 'r> {
     sent: usize,
     /// Fields behind the last chunk, ready to be sent.
     tail: Option<Vec<u8>>,
-    reached: bool,
-    whole: bool,
+    progress: &'a mut Progress,
 }
 
 impl<'a, 'r> Sending<'a, 'r> {
     fn new(
-        worker: WorkerId,
+        (worker, settings): (WorkerId, &'a PoolSettings),
         outgoing: &'a Outgoing<'r>,
         received: &'a mut Received,
+        progress: &'a mut Progress,
     ) -> Sending<'a, 'r> {
         let trailers = outgoing.body.trailers();
         let mut tail = None;
@@ -353,7 +556,7 @@ impl<'a, 'r> Sending<'a, 'r> {
             given_id: outgoing.given_id,
             traceparent: outgoing.traceparent,
             claim: outgoing.claim,
-            charged: outgoing.attempt.tried().charged,
+            charged: outgoing.charged,
             length: if tail.is_some() { None } else { Some(received.len()) },
             has_body: outgoing.has_body,
         };
@@ -365,49 +568,50 @@ impl<'a, 'r> Sending<'a, 'r> {
         if let Received::Stored(buffer) = received {
             buffer.rewind();
         }
-        let (flushed, sent, reached, whole) = (0, 0, false, false);
-        Sending { worker, outgoing, received, out, flushed, sent, tail, reached, whole }
+        let (flushed, sent) = (0, 0);
+        Sending { worker, settings, outgoing, received, out, flushed, sent, tail, progress }
     }
 
-    /// Send everything, then wait for the final head.
+    /// Send everything, then wait for the final head; none: it was waited for long enough.
     async fn exchange(
         &mut self,
         shard: &Shard,
-        settings: &PoolSettings,
         connection: &mut WorkerConnection,
-        responder: &mut dyn Responder,
-    ) -> Result<WorkerHead, Cause> {
-        let limits = HeadLimits {
-            size_max: settings.head_size_max.as_len(),
-            fields_max: HeadLimits::FIELDS_MAX,
-        };
-        let method = self.outgoing.head.method();
+        mut responder: Option<&mut dyn Responder>,
+        mut wait: Wait,
+    ) -> Result<Option<WorkerHead>, Cause> {
+        let settings = self.settings;
+        let (limits, method) = (head_limits(settings), self.outgoing.head.method());
+        let upgrade = self.outgoing.head.upgrade().is_some();
         for _ in 0..=INTERIMS_MAX {
-            if !self.whole {
-                self.send(shard, settings, connection).await?;
+            if !self.progress.whole {
+                self.send(shard, connection).await?;
             }
-            let head = poll_fn(|cx| connection.poll_head(cx, method, &limits))
-                .await
-                .map_err(Cause::Worker)?;
-            let answer = head.get();
-            match answer.status() {
-                // We have answered 100 ourselves; 101 is final here.
-                100 | 102 => {}
-                103 => pass_hints(&head, responder),
-                101 if self.outgoing.head.upgrade().is_some() => return Ok(head),
-                101..200 => return Err(Cause::Worker(WorkerFailure::Bad(BadResponse::Interim))),
-                503 => {
-                    // "Not me, not now": it is tried elsewhere. The value has the words of an
-                    // agent, or any others.
-                    return match answer.get(Name::SpillgateRefusal) {
-                        Some(words) if !is_final(&head) => {
-                            let weight = settings.weight(self.worker);
-                            Err(Cause::Refusal(refused(words, weight)))
-                        }
-                        _ => Ok(head),
-                    };
+            match wait {
+                Wait::Sent if self.progress.whole => return Ok(None),
+                Wait::Near(at) if self.progress.whole => connection.deadline().announce(at),
+                Wait::Sent | Wait::Near(_) | Wait::Answer => {}
+            }
+            let near = matches!(wait, Wait::Near(_));
+            let head = poll_fn(|cx| match connection.poll_head(cx, method, &limits) {
+                Poll::Pending if near && connection.deadline().take_announced() => {
+                    Poll::Ready(Ok(None))
                 }
-                _ => return Ok(head),
+                head => head.map_ok(Some),
+            })
+            .await
+            .map_err(Cause::Worker)?;
+            let Some(head) = head else { return Ok(None) };
+            match meaning(&head, upgrade, settings.weight(self.worker))? {
+                Meaning::Answer => return Ok(Some(head)),
+                Meaning::Nothing => {}
+                Meaning::Hints => {
+                    if let Some(responder) = &mut responder {
+                        pass_hints(&head, *responder);
+                        // What follows must be of the same worker.
+                        wait = Wait::Answer;
+                    }
+                }
             }
         }
         Err(Cause::Worker(WorkerFailure::Bad(BadResponse::Interim)))
@@ -417,9 +621,9 @@ impl<'a, 'r> Sending<'a, 'r> {
     async fn send(
         &mut self,
         shard: &Shard,
-        settings: &PoolSettings,
         connection: &mut WorkerConnection,
     ) -> Result<(), Cause> {
+        let settings = self.settings;
         let progress_max = settings.progress_time_max;
         connection.deadline().set_after(progress_max);
         poll_fn(|cx| self.poll_send(cx, connection, progress_max)).await?;
@@ -449,7 +653,7 @@ impl<'a, 'r> Sending<'a, 'r> {
             let head = &self.out[self.flushed..];
             if head.is_empty() && body.is_empty() {
                 let Some(tail) = self.tail.take() else {
-                    self.whole = true;
+                    self.progress.whole = true;
                     self.out.clear();
                     return Poll::Ready(Ok(()));
                 };
@@ -461,7 +665,7 @@ impl<'a, 'r> Sending<'a, 'r> {
             let head_len = head.len();
             match connection.poll_send(cx, head, body) {
                 Poll::Ready(Ok(count)) => {
-                    (self.reached, moved) = (true, true);
+                    (self.progress.reached, moved) = (true, true);
                     let of_head = count.min(head_len);
                     self.flushed += of_head;
                     match &mut *self.received {
@@ -485,6 +689,39 @@ impl<'a, 'r> Sending<'a, 'r> {
             }
         }
     }
+}
+
+/// What a worker says with a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    /// What we have asked for.
+    Answer,
+    /// It goes on, and the client may know these fields already.
+    Hints,
+    /// It goes on.
+    Nothing,
+}
+
+fn meaning(head: &WorkerHead, upgrade: bool, configured: Weight) -> Result<Meaning, Cause> {
+    let answer = head.get();
+    match answer.status() {
+        // We have answered 100 ourselves; 101 is final here.
+        100 | 102 => Ok(Meaning::Nothing),
+        103 => Ok(Meaning::Hints),
+        101 if upgrade => Ok(Meaning::Answer),
+        101..200 => Err(Cause::Worker(WorkerFailure::Bad(BadResponse::Interim))),
+        // "Not me, not now": it is tried elsewhere. The value has the words of an agent, or any
+        // others.
+        503 => match answer.get(Name::SpillgateRefusal) {
+            Some(words) if !is_final(head) => Err(Cause::Refusal(refused(words, configured))),
+            _ => Ok(Meaning::Answer),
+        },
+        _ => Ok(Meaning::Answer),
+    }
+}
+
+fn head_limits(settings: &PoolSettings) -> HeadLimits {
+    HeadLimits { size_max: settings.head_size_max.as_len(), fields_max: HeadLimits::FIELDS_MAX }
 }
 
 fn pass_hints(head: &WorkerHead, responder: &mut dyn Responder) {

@@ -62,8 +62,7 @@ async fn exchange<'s>(
         To::Pool(pool) => pool,
         To::Reply(settings) => {
             record.arrive(None, routed.name);
-            record.status = reply_fixed(settings, body, responder).await?;
-            return Ok(());
+            return reply_fixed(settings, body, responder, record).await;
         }
     };
     let shared = &shard.pools[pool].shared;
@@ -85,17 +84,18 @@ async fn exchange<'s>(
         let outgoing = Outgoing {
             head,
             body,
-            attempt: asking.attempt,
+            asking: &asking,
+            charged: asking.attempt.tried().charged,
             client: record.client(),
             given_id: record.given_id(),
             traceparent: &record.traceparent,
             claim: &shared.settings.claim,
             has_body: body.length() != Some(0),
+            hedges: &record.hedges,
         };
         let setback = match dispatch(shard, granted, &outgoing, &mut received, responder).await {
             Ok(sent) => {
-                record.done(Stage::Dispatch, sent.at);
-                record.enter(Stage::Collect, sent.at);
+                record.answered(sent.held.worker(), sent.at);
                 match collect(shard, sent, head.method()).await {
                     Ok(collected) => break collected,
                     Err(setback) => setback,
@@ -153,15 +153,17 @@ fn claim_at(
     claim
 }
 
-/// Reply what the file says; returns the status.
+/// Reply what the file says.
 async fn reply_fixed(
     settings: &ReplySettings,
     body: &mut dyn BodySource,
     responder: &mut dyn Responder,
-) -> Result<u16, ExchangeError> {
+    record: &mut Record<'_, '_>,
+) -> Result<(), ExchangeError> {
     pass_over(body, responder);
     let sent = reply::reply_fixed(settings, responder).await;
-    sent.map_err(|_| ExchangeError::abandoned(Stage::Deliver))
+    record.status = sent.map_err(|_| ExchangeError::abandoned(Stage::Deliver))?;
+    Ok(())
 }
 
 /// The body is nobody's: unless it is here already, nobody will read it.
@@ -178,7 +180,8 @@ fn try_again(
     attempt: Attempt,
     record: &Record<'_, '_>,
 ) -> Result<Attempt, ExchangeError> {
-    let next = setback.again(head, record.client(), attempt.tried())?;
+    let tried = record.hedges.charge(attempt.tried());
+    let next = setback.again(head, record.client(), tried)?;
     record.retried(match next {
         Attempt::Sent(_) => RetryKind::Sent,
         Attempt::First | Attempt::Unsent(_) => RetryKind::Unsent,

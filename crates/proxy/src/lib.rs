@@ -14,6 +14,7 @@ mod claim;
 mod intake;
 mod admit;
 mod dispatch;
+mod hedge;
 mod forward;
 mod collect;
 mod deliver;

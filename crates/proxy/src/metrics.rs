@@ -16,7 +16,7 @@ pub mod table;
 use spillgate_runtime::metrics::{Counter, Counters, Histogram, LabelSet, SharedCounter};
 
 use label::{
-    AgentOutcome, ClassLabel, CloseReason, ConnectKind, FailReason, IdleEnd, PauseReason,
+    AgentOutcome, ClassLabel, CloseReason, ConnectKind, FailReason, HedgeEnd, IdleEnd, PauseReason,
     RefuseReason, RelayReason, RetryKind, ShedReason, Stage, StatusClass,
 };
 
@@ -71,6 +71,8 @@ pub struct PoolMetrics {
     pub late: Counter,
     /// Tries after the first, by what the worker before had seen of the request.
     pub retries: Counters<RetryKind>,
+    /// Second tries that were asked for, by what became of them.
+    pub hedges: Counters<HedgeEnd>,
     /// Exchanges that left buffering for a relay, by cause.
     pub relayed: Counters<RelayReason>,
     /// Connections to workers used for an exchange, by how they were got.

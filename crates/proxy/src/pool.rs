@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use spillgate_core::gate::{
-    Change, Class, Connection, Grant, Input, Output, Probe, Reason, Shed, Tried, View,
+    Change, Class, Connection, Grant, Input, Output, Probe, Reason, Shed, Tried, View, Withheld,
 };
 use spillgate_core::id::{ShardId, Ticket, WorkerId};
 use spillgate_core::pool::State;
@@ -57,6 +57,8 @@ pub enum Decision {
     Granted(Grant, Option<Box<Moved>>),
     /// It is turned away.
     Shed(Shed),
+    /// It asked for a second try, and gets none.
+    Withheld(Withheld),
 }
 
 /// One pool.
@@ -180,6 +182,9 @@ impl Pool {
                     }
                 },
                 Output::Shed(shed) => (shed.shard, self.decided(Decision::Shed(shed))),
+                Output::Withheld(withheld) => {
+                    (withheld.shard, self.decided(Decision::Withheld(withheld)))
+                }
                 Output::CloseIdle { worker, shard } => {
                     (shard, ShardMessage::CloseIdle { pool: self.index, worker })
                 }

@@ -15,6 +15,7 @@ use spillgate_wire::http1::{Name, RequestHead};
 
 use crate::error::{ExchangeError, Kind};
 use crate::forward;
+use crate::hedge::Hedges;
 use crate::metrics::label::{FailReason, RelayReason, RetryKind, Stage, StatusClass};
 use crate::metrics::{End, PoolMetrics};
 use crate::shard::Shard;
@@ -41,6 +42,7 @@ pub(crate) struct Record<'s, 'r> {
     arrived: bool,
     ended: bool,
     tries: u32,
+    pub(crate) hedges: Hedges,
     pub(crate) relay: Option<RelayReason>,
     request_bytes: u64,
     pub(crate) response_bytes: u64,
@@ -102,6 +104,7 @@ impl<'s, 'r> Record<'s, 'r> {
             arrived: false,
             ended: false,
             tries: 0,
+            hedges: Hedges::default(),
             relay: None,
             request_bytes: 0,
             response_bytes: 0,
@@ -195,6 +198,16 @@ impl<'s, 'r> Record<'s, 'r> {
         self.tries += 1;
         self.done(Stage::Admit, now);
         self.shard.active.borrow_mut().granted(self.place, worker, now);
+    }
+
+    /// This worker has begun to answer: the one that was granted, or that of a second try.
+    pub(crate) fn answered(&mut self, worker: WorkerId, now: Instant) {
+        if self.worker != Some(worker) {
+            self.worker = Some(worker);
+            self.shard.active.borrow_mut().granted(self.place, worker, now);
+        }
+        self.done(Stage::Dispatch, now);
+        self.enter(Stage::Collect, now);
     }
 
     /// It is tried again.
@@ -320,7 +333,10 @@ impl<'s, 'r> Record<'s, 'r> {
             number(out, b",\"worker\":", u64::from(worker.0));
         }
         self.write_end(out, end, error);
-        number(out, b",\"tries\":", u64::from(self.tries));
+        number(out, b",\"tries\":", u64::from(self.tries + self.hedges.granted()));
+        if let Some(hedge) = self.hedges.last() {
+            text(out, b",\"hedge\":", hedge.name().as_bytes());
+        }
         number(out, b",\"request_bytes\":", self.request_bytes);
         number(out, b",\"response_bytes\":", self.response_bytes);
         if let Some(relay) = self.relay {

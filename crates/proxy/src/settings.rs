@@ -92,12 +92,27 @@ pub struct PoolSettings {
     pub response_size_max: ByteSize,
     /// Whether a 503 that only few workers give is tried elsewhere. Default true.
     pub retry_unavailable: bool,
+    /// Which exchanges may have a second try beside a first that is slow. Default safe ones.
+    pub hedge: Hedging,
     /// The agents of its workers; none: nobody is asked.
     pub agents: Option<AgentSettings>,
     /// The path of the HTTP probe; none: probes are connects.
     pub probe_path: Option<String>,
     /// Longest probe. Default 1 s.
     pub probe_time_max: Duration,
+}
+
+/// Which exchanges may have a second try beside a first that is slow for its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hedging {
+    /// None.
+    Off,
+    /// Those that only read, by their method. The default.
+    Safe,
+    /// Those of which two have the effect of one, by their method.
+    Idempotent,
+    /// All.
+    All,
 }
 
 /// The agents of a pool's workers.

@@ -5,7 +5,7 @@
 //! accept loops and the end of the shard (`serve.rs`).
 
 use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use spillgate_core::gate::{Connection, Fate, Grant, Input, Outcome, Returned};
@@ -79,6 +79,7 @@ pub struct Shard {
     pub(crate) log: Option<RefCell<Log>>,
     pub(crate) rng: RefCell<Rng>,
     pub(crate) serial: Cell<u64>,
+    this: Weak<Shard>,
 }
 
 /// One pool as one shard knows it.
@@ -115,7 +116,7 @@ impl Shard {
             shared,
             idle: RefCell::default(),
         };
-        Rc::new(Shard {
+        Rc::new_cyclic(|this| Shard {
             id,
             settings: parts.settings,
             router: parts.router,
@@ -127,7 +128,13 @@ impl Shard {
             log: parts.log.map(|lines| RefCell::new(Log::new(lines))),
             rng: RefCell::new(Rng::new(parts.seed)),
             serial: Cell::new(0),
+            this: Weak::clone(this),
         })
+    }
+
+    /// It, for a task that outlives the exchange which begins it; none while the shard ends.
+    pub(crate) fn shared(&self) -> Option<Rc<Shard>> {
+        self.this.upgrade()
     }
 
     /// Tell a gate something that happened here.
@@ -165,6 +172,7 @@ impl Shard {
         let ticket = match &decision {
             Decision::Granted(grant, _) => grant.ticket,
             Decision::Shed(shed) => shed.ticket,
+            Decision::Withheld(withheld) => withheld.ticket,
         };
         let delivered = self.waiters.borrow_mut().deliver(ticket, decision);
         match delivered {

@@ -32,7 +32,18 @@ struct Table {
 
 struct Entry {
     at: Instant,
+    /// Its task is woken here, too.
+    announced: Instant,
     waker: Option<Waker>,
+}
+
+impl Entry {
+    const UNSET: Entry =
+        Entry { at: Instant::FAR_FUTURE, announced: Instant::FAR_FUTURE, waker: None };
+
+    fn set(&mut self, at: Instant) {
+        (self.at, self.announced) = (at, Instant::FAR_FUTURE);
+    }
 }
 
 /// One time limit of this thread. Unset at first.
@@ -47,20 +58,19 @@ impl Deadline {
     /// A limit that is not in force.
     pub fn unset() -> Deadline {
         let index = TABLE.with_borrow_mut(|table| {
-            let entry = Entry { at: Instant::FAR_FUTURE, waker: None };
             if let Some(index) = table.free.pop() {
-                table.entries[index as usize] = entry;
+                table.entries[index as usize] = Entry::UNSET;
                 return index;
             }
-            table.entries.push(entry);
+            table.entries.push(Entry::UNSET);
             u32::try_from(table.entries.len() - 1).expect("fewer limits than descriptors")
         });
         Deadline { index, _local: std::marker::PhantomData }
     }
 
-    /// Put it in force until `at`; replaces what was in force.
+    /// Put it in force until `at`; replaces what was in force, and what was announced.
     pub fn set(&self, at: Instant) {
-        TABLE.with_borrow_mut(|table| table.entries[self.index as usize].at = at);
+        TABLE.with_borrow_mut(|table| table.entries[self.index as usize].set(at));
     }
 
     /// Put it in force for `duration` from about now, without reading the clock: reckoned from the
@@ -68,8 +78,31 @@ impl Deadline {
     /// shard sweeps late. For limits of seconds that are moved in each exchange.
     pub fn set_after(&self, duration: Duration) {
         TABLE.with_borrow_mut(|table| {
-            table.entries[self.index as usize].at = table.swept + SWEEP_INTERVAL + duration;
+            let at = table.swept + SWEEP_INTERVAL + duration;
+            table.entries[self.index as usize].set(at);
         });
+    }
+
+    /// Have the task woken while it waits for the limit in force, at the last sweep before `at`, or
+    /// at the next one where that is over. So whoever needs the moment itself makes a timer for it
+    /// only where it has nearly come.
+    pub fn announce(&self, at: Instant) {
+        TABLE.with_borrow_mut(|table| {
+            let next = table.swept + Duration::from_nanos(1);
+            table.entries[self.index as usize].announced = next.max(at - SWEEP_INTERVAL);
+        });
+    }
+
+    /// Has what was announced nearly come? Once.
+    pub fn take_announced(&self) -> bool {
+        TABLE.with_borrow_mut(|table| {
+            let entry = &mut table.entries[self.index as usize];
+            let near = entry.announced <= table.swept;
+            if near {
+                entry.announced = Instant::FAR_FUTURE;
+            }
+            near
+        })
     }
 
     /// Let it pass at `at` unless it does so before.
@@ -120,7 +153,7 @@ impl Drop for Deadline {
         // Fails only while the thread ends: then the table is gone.
         let _ = TABLE.try_with(|table| {
             let mut table = table.borrow_mut();
-            table.entries[self.index as usize] = Entry { at: Instant::FAR_FUTURE, waker: None };
+            table.entries[self.index as usize] = Entry::UNSET;
             table.free.push(self.index);
         });
     }
@@ -131,7 +164,7 @@ pub fn sweep(now: Instant) {
     TABLE.with_borrow_mut(|table| {
         table.swept = table.swept.max(now);
         for entry in &mut table.entries {
-            if entry.at <= now
+            if entry.at.min(entry.announced) <= now
                 && let Some(waker) = entry.waker.take()
             {
                 waker.wake();
@@ -146,7 +179,7 @@ pub fn pass_over(now: Instant) {
         let lost = now.since(table.swept);
         table.swept = table.swept.max(now);
         for entry in table.entries.iter_mut().filter(|entry| entry.at < Instant::FAR_FUTURE) {
-            entry.at = entry.at + lost;
+            (entry.at, entry.announced) = (entry.at + lost, entry.announced + lost);
         }
     });
 }
@@ -199,6 +232,31 @@ mod tests {
         assert!(limit.poll_passed(&mut cx).is_pending());
         sweep(Instant::from_millis(1_250));
         assert!(limit.poll_passed(&mut cx).is_ready());
+    }
+
+    #[test]
+    fn what_is_announced_comes_before_its_moment_once_and_changes_no_limit() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let limit = Deadline::unset();
+        sweep(Instant::from_millis(2_000));
+        let announce = |at| {
+            limit.set(Instant::from_millis(3_000));
+            limit.announce(Instant::from_millis(at));
+        };
+        announce(2_120);
+        sweep(Instant::from_millis(2_050));
+        assert!(!limit.take_announced());
+        sweep(Instant::from_millis(2_100));
+        assert!(limit.take_announced() && !limit.take_announced());
+        // Too late for the sweep before it.
+        announce(2_101);
+        assert!(!limit.take_announced());
+        sweep(Instant::from_millis(2_150));
+        assert!(limit.take_announced() && limit.poll_passed(&mut cx).is_pending());
+        announce(2_160);
+        limit.clear();
+        sweep(Instant::from_millis(2_200));
+        assert!(!limit.take_announced());
     }
 
     #[test]

@@ -106,6 +106,8 @@ fn permit(output: Output) -> Option<Permit> {
     match output {
         Output::Grant(grant) => Some(grant.permit),
         Output::Probe(probe) => probe.permit,
-        Output::Shed(_) | Output::CloseIdle { .. } | Output::State { .. } => None,
+        Output::Shed(_) | Output::Withheld(_) | Output::CloseIdle { .. } | Output::State { .. } => {
+            None
+        }
     }
 }

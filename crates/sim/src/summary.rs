@@ -119,6 +119,10 @@ pub struct PoolSummary {
     pub name: String,
     /// Tries after the first.
     pub retries: u64,
+    /// Second tries beside a first.
+    pub hedges: u64,
+    /// Those of them that were answered first.
+    pub hedges_won: u64,
     /// The most exchanges that were ever inside one worker.
     pub inside_max: u32,
     /// The most connections that a worker ever saw.
@@ -204,13 +208,18 @@ impl Summary {
 
     /// The time within which so many percent of the answers came; zero without answers.
     pub fn time(&self, percent: usize) -> Duration {
+        self.time_per_mille(percent * 10)
+    }
+
+    /// The time within which so many of a thousand answers came; zero without answers.
+    pub fn time_per_mille(&self, per_mille: usize) -> Duration {
         match &self.groups[..] {
-            [group] => quantile(&group.times, percent),
+            [group] => quantile(&group.times, per_mille),
             groups => {
                 let mut times: Vec<_> =
                     groups.iter().flat_map(|group| &group.times).copied().collect();
                 times.sort_unstable();
-                quantile(&times, percent)
+                quantile(&times, per_mille)
             }
         }
     }
@@ -259,7 +268,7 @@ impl GroupSummary {
 
     /// The time within which so many percent of the answers came; zero without answers.
     pub fn time(&self, percent: usize) -> Duration {
-        quantile(&self.times, percent)
+        quantile(&self.times, percent * 10)
     }
 }
 
@@ -277,7 +286,7 @@ impl PhaseSummary {
 
     /// The time within which so many percent of the answers in time came; zero without any.
     pub fn time(&self, percent: usize) -> Duration {
-        quantile(&self.times, percent)
+        quantile(&self.times, percent * 10)
     }
 }
 
@@ -288,7 +297,7 @@ impl PathSummary {
 
     /// The time within which so many percent of the answers came; zero without answers.
     pub fn time(&self, percent: usize) -> Duration {
-        quantile(&self.times, percent)
+        quantile(&self.times, percent * 10)
     }
 }
 
@@ -327,7 +336,7 @@ impl Series {
         for point in &mut self.points {
             let mut times = std::mem::take(&mut point.times);
             times.sort_unstable();
-            (point.p50, point.p99) = (quantile(&times, 50), quantile(&times, 99));
+            (point.p50, point.p99) = (quantile(&times, 500), quantile(&times, 990));
         }
     }
 
@@ -347,8 +356,8 @@ impl Point {
 }
 
 /// The nearest-rank quantile of sorted times; zero where there are none.
-fn quantile(times: &[Duration], percent: usize) -> Duration {
-    let rank = (times.len() * percent).div_ceil(100).max(1);
+fn quantile(times: &[Duration], per_mille: usize) -> Duration {
+    let rank = (times.len() * per_mille).div_ceil(1000).max(1);
     times.get(rank - 1).copied().unwrap_or_default()
 }
 
@@ -359,14 +368,15 @@ mod tests {
     #[test]
     fn quantiles_are_values_that_were_seen() {
         let times: Vec<_> = (1..=200).map(Duration::from_millis).collect();
-        let check = |percent, millis| {
-            assert_eq!(quantile(&times, percent), Duration::from_millis(millis), "{percent}");
+        let check = |per_mille, millis| {
+            assert_eq!(quantile(&times, per_mille), Duration::from_millis(millis), "{per_mille}");
         };
-        check(50, 100);
-        check(99, 198);
-        check(100, 200);
+        check(500, 100);
+        check(990, 198);
+        check(999, 200);
+        check(1000, 200);
         check(0, 1);
-        assert_eq!(quantile(&[], 50), Duration::ZERO);
+        assert_eq!(quantile(&[], 500), Duration::ZERO);
     }
 
     #[test]

@@ -179,6 +179,23 @@ fn what_befalls_workers_costs_nobody_an_answer() {
 }
 
 #[test]
+fn second_tries_keep_a_worker_that_stands_still_from_the_clients() {
+    let scenario = scenario("hedging.toml");
+    for seed in SEEDS {
+        let runs = scenario.run(seed, &mut |_, _| {});
+        println!("{}", table(&runs));
+        let [without, with] = &runs[..] else { panic!("two configurations") };
+        assert_eq!(with.served(), with.arrivals());
+        assert_eq!((without.pools[0].hedges, with.largest(|pool| pool.inside_max)), (0, 1));
+        let ms = Duration::from_millis;
+        let [before, after] = [without, with].map(|summary| summary.time_per_mille(999));
+        assert!(before >= ms(350) && after <= ms(200), "{before:?} {after:?}");
+        let hedges = with.pools[0].hedges;
+        assert!(hedges * 100 <= with.arrivals() * 8, "{hedges} of {}", with.arrivals());
+    }
+}
+
+#[test]
 fn reports_show_classes_tenants_and_paths() {
     let check = |name, rows: &[&str], charts: &[&str]| {
         let summaries = scenario(name).run(1, &mut |_, _| {});

@@ -16,11 +16,17 @@ const LATE: &str = include_str!("../scenarios/late.toml");
 const SPREAD: &str = include_str!("../scenarios/spread.toml");
 /// Limits that are learned.
 const LEARNED: &str = include_str!("../scenarios/learned.toml");
+/// Second tries: in the first configuration none are made.
+const HEDGING: &str = include_str!("../../../examples/overload/hedging.toml");
 const RECORDED: &str = include_str!("golden/short.trace");
 
 fn trace(scenario: &str, seed: u64) -> String {
+    trace_of(scenario, seed, 0)
+}
+
+fn trace_of(scenario: &str, seed: u64, configuration: usize) -> String {
     let scenario = Scenario::parse(scenario).expect("the scenario is right");
-    let running = Running { seed, configuration: 0, traced: true, progress: &mut |_| {} };
+    let running = Running { seed, configuration, traced: true, progress: &mut |_| {} };
     simulate(&scenario, running).trace
 }
 
@@ -44,6 +50,13 @@ fn a_trace_replays_byte_for_byte() {
         let recorded = trace.lines().filter_map(|line| line.strip_prefix("out "));
         assert!(outputs.lines().eq(recorded));
     }
+}
+
+#[test]
+fn second_tries_are_replayed() {
+    let trace = trace_of(HEDGING, 1, 1);
+    let outputs = replay(&trace).unwrap_or_else(|error| panic!("{error}"));
+    assert!(trace.contains(" hedge ") && outputs.contains("withheld "), "both are in it");
 }
 
 /// Fails when a decision of the gate changes, or a constant that decided something in this trace
@@ -111,8 +124,8 @@ const UNSEEN: [&str; 2] = ["stuck_time_max", "eject_error_share"];
 /// nothing in any of them needs a scenario in which it does.
 #[test]
 fn a_trace_of_other_settings_does_not_replay() {
-    let others = [LATE, AIRBNB, SPREAD, LEARNED, LONG].map(|scenario| trace(scenario, 1));
-    let traces = [vec![RECORDED.to_owned()], others.to_vec()].concat();
+    let made = [LATE, AIRBNB, SPREAD, LEARNED, LONG, HEDGING].map(|scenario| trace(scenario, 1));
+    let traces: Vec<_> = [RECORDED.to_owned()].into_iter().chain(made).collect();
     let head = |trace: &str| -> Vec<(String, String)> {
         let lines = trace.lines().filter_map(|line| line.strip_prefix("set "));
         let pairs = lines.filter_map(|line| line.split_once(' '));

@@ -20,21 +20,23 @@ use super::{Reason, Shed};
 pub(super) struct Recipient {
     pub(super) ticket: Ticket,
     pub(super) shard: ShardId,
-    kind: Kind,
-    class: Class,
-    tenant: Tenant,
+    pub(super) kind: Kind,
+    pub(super) class: Class,
+    pub(super) tenant: Tenant,
     /// What its tenant was charged.
-    charged: Duration,
+    pub(super) charged: Duration,
     /// When it entered the queue this time.
-    queued: Instant,
-    trial: bool,
+    pub(super) queued: Instant,
+    pub(super) trial: bool,
+    /// It is a second try.
+    pub(super) hedge: bool,
 }
 
 impl Recipient {
     /// One that has waited, and was charged so much.
     pub(super) fn of_line(waiter: &Waiter, charged: Duration) -> Self {
         let Waiter { ticket, shard, kind, class, tenant, queued, trial, .. } = *waiter;
-        Recipient { ticket, shard, kind, class, tenant, charged, queued, trial }
+        Recipient { ticket, shard, kind, class, tenant, charged, queued, trial, hedge: false }
     }
 }
 
@@ -57,7 +59,7 @@ impl Gate {
         self.totals.retries += u64::from(matches!(arrival.attempt, Attempt::Sent(_)));
         self.dispatch();
         self.weigh(arrival);
-        let latest = self.answers.latest_grant(self.due(arrival), arrival.claim.kind, now);
+        let latest = self.latest_grant(arrival.received, &arrival.claim);
         let late = latest < now;
         if late && !self.is_trial_due(arrival) {
             return self.shed(arrival.ticket, arrival.shard, Reason::DeadlineUnmeetable);
@@ -110,8 +112,10 @@ impl Gate {
         self.waits.push(wait, self.now);
         self.totals.grants += 1;
         self.load.granted(self.now);
+        let hedge_after = if to.hedge { None } else { self.hedge_after(to.kind) };
         let Recipient { ticket, shard, .. } = to;
-        self.outputs.push_back(Output::Grant(Grant { ticket, shard, permit, connection, wait }));
+        let grant = Grant { ticket, shard, permit, connection, wait, hedge_after };
+        self.outputs.push_back(Output::Grant(grant));
     }
 
     pub(super) fn choose(&self, seeker: &Seeker) -> Option<Choice> {
@@ -143,9 +147,14 @@ impl Gate {
     }
 
     /// When its answer is of no use any more.
-    fn due(&self, arrival: &Arrival) -> Due {
-        let deadline = arrival.claim.deadline.unwrap_or(Instant::FAR_FUTURE);
-        Due { promised: self.answers.promised(arrival.received), deadline }
+    fn due(&self, received: Instant, claim: &Claim) -> Due {
+        let deadline = claim.deadline.unwrap_or(Instant::FAR_FUTURE);
+        Due { promised: self.answers.promised(received), deadline }
+    }
+
+    /// The last moment at which an exchange whose request was whole at `received` can be granted.
+    pub(super) fn latest_grant(&self, received: Instant, claim: &Claim) -> Instant {
+        self.answers.latest_grant(self.due(received, claim), claim.kind, self.now)
     }
 
     /// May it be let through although it is late? Not if it says itself when it must be answered.
@@ -173,6 +182,7 @@ impl Gate {
             charged: Duration::ZERO,
             queued: self.now,
             trial,
+            hedge: false,
         };
         self.grant(to, choice.index, self.connection(choice));
     }
@@ -183,7 +193,7 @@ impl Gate {
         // are counted, so the whole wait stays bounded.
         let sent = matches!(arrival.attempt, Attempt::Sent(_));
         let never = Due { promised: Instant::FAR_FUTURE, deadline: Instant::FAR_FUTURE };
-        let due = if trial { never } else { self.due(arrival) };
+        let due = if trial { never } else { self.due(arrival.received, &arrival.claim) };
         let claim = &arrival.claim;
         Waiter {
             ticket: arrival.ticket,
@@ -229,7 +239,7 @@ impl Gate {
         let full = waiting >= self.settings.queue_len_max;
         let mean = self.answers.mean().unwrap_or_default();
         let grows = self.load.grows(waiting, slots, mean, self.now);
-        if full || (grows && self.due(arrival).is_open()) {
+        if full || (grows && self.due(arrival.received, claim).is_open()) {
             self.exceeded();
         }
         let lane = self.lane_of(claim.class);

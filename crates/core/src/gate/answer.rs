@@ -14,9 +14,9 @@ use crate::id::Kind;
 use crate::stats::octave::Octaves;
 use crate::stats::window::Window;
 use crate::time::{Duration, Instant};
-use crate::units::Ratio;
 
 use super::kind::Kinds;
+use super::settings::Settings;
 use super::view::Quantiles;
 
 /// Samples before anybody is turned away: with fewer, fewer than three lie beyond the 90 %
@@ -73,10 +73,12 @@ struct Trial {
 }
 
 impl Answers {
-    pub(super) fn new(within: Option<Duration>, quantile: Ratio) -> Self {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let (within, quantile) = (settings.answer_within, settings.answer_quantile);
         let service = Window::new(SAMPLES_MAX, SAMPLE_AGE_MAX, quantile);
         let trial = Trial { running: false, next: Instant::ZERO, in_time: 0 };
-        Answers { within, service, kinds: Kinds::new(quantile), expected: None, trial }
+        let kinds = Kinds::new(quantile, settings.hedge);
+        Answers { within, service, kinds, expected: None, trial }
     }
 
     /// An exchange of this kind took `time` to be answered.
@@ -132,6 +134,11 @@ impl Answers {
     /// The time that an exchange of this kind takes in the mean; zero while nothing is known.
     pub(super) fn mean_of(&self, kind: Kind, now: Instant) -> Duration {
         self.kinds.mean(kind, now).or(self.mean()).unwrap_or_default()
+    }
+
+    /// The time after which an exchange of this kind is slow; none while too little is known.
+    pub(super) fn slow_after(&self, kind: Kind, now: Instant) -> Option<Duration> {
+        self.kinds.slow_after(kind, now)
     }
 
     /// Until when an exchange whose request was whole at `received` should be answered.
@@ -208,6 +215,8 @@ impl Answers {
 
 #[cfg(test)]
 mod tests {
+    use crate::gate::tests::settings;
+
     use super::*;
 
     const KIND: Kind = Kind(7);
@@ -217,7 +226,8 @@ mod tests {
     }
 
     fn answers(within: u64, samples: u32, service: u64) -> Answers {
-        let mut answers = Answers::new(Some(millis(within)), Ratio::from_percent(90));
+        let answer_within = Some(millis(within));
+        let mut answers = Answers::new(&Settings { answer_within, ..settings() });
         for _ in 0..samples {
             answers.served(KIND, millis(service), Instant::ZERO);
         }

@@ -30,17 +30,29 @@ const AGE_MAX: Duration = Duration::from_secs(60);
 /// Times after which the quantile is looked for anew once there are enough: it costs some hundred
 /// nanoseconds, and moves little.
 const STRIDE: u8 = 8;
+/// An exchange is slow beyond this quantile of its kind: what "The Tail at Scale" hedges after
+/// (Dean and Barroso, 2013).
+const SLOW_QUANTILE: Ratio = Ratio::from_percent(95);
+/// And not before it has taken so many times the median: of times that are all alike one in twenty
+/// is beyond the quantile, too, and nothing is wrong with it.
+const SLOW_MEDIANS: u32 = 2;
+/// And not before this, in microseconds: what timers tell apart.
+const SLOW_MIN: u32 = 1000;
+/// Times from which that is known: with fewer none of them lies beyond the quantile.
+const SLOW_TIMES_MIN: u8 = 20;
 
 /// Times of which the usual one of a kind is the mean, once so many are known.
 const USUAL_OF: i32 = 256;
 
-/// The recent times of up to 256 kinds. Memory: 47 KiB.
+/// The recent times of up to 256 kinds. Memory: 48 KiB.
 #[derive(Debug)]
 pub(super) struct Kinds {
     entries: Box<[Entry]>,
     /// What those take together of which nothing else is known.
     unknown: Usual,
     quantile: Ratio,
+    /// Whether anybody asks what is slow.
+    hedge: bool,
 }
 
 /// What a kind takes a worker that is not slowed down. It moves by and by only: what slows down
@@ -64,6 +76,8 @@ struct Entry {
     /// The quantile, in microseconds.
     expected: u32,
     usual: Usual,
+    /// What is slow, in microseconds; none: the greatest number.
+    slow: u32,
 }
 
 const EMPTY: Entry = Entry {
@@ -75,12 +89,13 @@ const EMPTY: Entry = Entry {
     sum: 0,
     expected: 0,
     usual: Usual::NONE,
+    slow: u32::MAX,
 };
 
 impl Kinds {
-    pub(super) fn new(quantile: Ratio) -> Self {
+    pub(super) fn new(quantile: Ratio, hedge: bool) -> Self {
         let entries = vec![EMPTY; ROWS * WAYS].into_boxed_slice();
-        Kinds { entries, unknown: Usual::NONE, quantile }
+        Kinds { entries, unknown: Usual::NONE, quantile, hedge }
     }
 
     /// An exchange of this kind took a worker so long.
@@ -88,7 +103,7 @@ impl Kinds {
         if kind == Kind::default() {
             return;
         }
-        let quantile = self.quantile;
+        let (quantile, hedge) = (self.quantile, self.hedge);
         let entry = self.entry(kind, now);
         let micros = u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
         let place = usize::from(entry.next);
@@ -103,6 +118,9 @@ impl Kinds {
         entry.learned = now;
         if usize::from(entry.len) < TIMES || entry.next.is_multiple_of(STRIDE) {
             entry.look(quantile);
+            if hedge {
+                entry.look_for_slow();
+            }
         }
     }
 
@@ -126,6 +144,13 @@ impl Kinds {
             _ => &mut self.unknown,
         };
         usual.learn(Octaves::of(time), level)
+    }
+
+    /// The time after which one of this kind is slow: it is beyond the 95 % quantile, and twice
+    /// the median. None while too little is known.
+    pub(super) fn slow_after(&self, kind: Kind, now: Instant) -> Option<Duration> {
+        let entry = self.find(kind, now).filter(|entry| entry.slow < u32::MAX)?;
+        Some(Duration::from_micros(u64::from(entry.slow)))
     }
 
     /// The mean of the recent times; none while too little is known.
@@ -178,11 +203,27 @@ impl Usual {
 impl Entry {
     fn look(&mut self, quantile: Ratio) {
         let mut times = self.times;
-        let times = &mut times[..usize::from(self.len)];
-        let rank = quantile.of(times.len() as u64 * 2).div_ceil(2).clamp(1, times.len() as u64);
-        let (_, found, _) = times.select_nth_unstable(rank as usize - 1);
-        self.expected = *found;
+        self.expected = at_quantile(&mut times[..usize::from(self.len)], quantile);
     }
+
+    fn look_for_slow(&mut self) {
+        if self.len < SLOW_TIMES_MIN {
+            return;
+        }
+        let mut times = self.times;
+        let times = &mut times[..usize::from(self.len)];
+        let median = at_quantile(times, Ratio::from_percent(50));
+        let high = at_quantile(times, SLOW_QUANTILE);
+        self.slow = high.max(median.saturating_mul(SLOW_MEDIANS)).max(SLOW_MIN);
+    }
+}
+
+/// The quantile of these times, of which there is at least one; their order changes.
+fn at_quantile(times: &mut [u32], quantile: Ratio) -> u32 {
+    let len = times.len() as u64;
+    let rank = quantile.of(len * 2).div_ceil(2).clamp(1, len);
+    let (_, found, _) = times.select_nth_unstable(rank as usize - 1);
+    *found
 }
 
 /// Where the row of `kind` begins. Kinds are hashes, so any of their bits will do.
@@ -204,7 +245,7 @@ mod tests {
     }
 
     fn learned(kind: u64, times: impl IntoIterator<Item = u64>) -> Kinds {
-        let mut kinds = Kinds::new(Ratio::from_percent(90));
+        let mut kinds = Kinds::new(Ratio::from_percent(90), true);
         for time in times {
             kinds.learn(Kind(kind), millis(time), Instant::ZERO);
         }
@@ -240,7 +281,7 @@ mod tests {
 
     #[test]
     fn what_was_learned_least_recently_makes_room() {
-        let mut kinds = Kinds::new(Ratio::from_percent(50));
+        let mut kinds = Kinds::new(Ratio::from_percent(50), true);
         // All of one row.
         let kind = |number: u64| Kind(1 + number * ROWS as u64);
         for number in 0..5 {
@@ -253,6 +294,20 @@ mod tests {
         for number in 1..5 {
             assert_eq!(kinds.expected(kind(number), now), Some(millis(number)));
         }
+    }
+
+    #[test]
+    fn slow_is_what_is_beyond_the_quantile_and_twice_the_median() {
+        let slow = |kinds: &Kinds| kinds.slow_after(Kind(1), Instant::ZERO);
+        assert_eq!(slow(&learned(1, [10; 19])), None);
+        assert_eq!(slow(&learned(1, [10; 20])), Some(millis(20)));
+        assert_eq!(slow(&learned(1, [0; 20])), Some(millis(1)));
+        assert_eq!(slow(&learned(1, (1..=20).map(|time| time * 10))), Some(millis(200)));
+        let spread = (1..=18).chain([100, 200]);
+        assert_eq!(slow(&learned(1, spread)), Some(millis(100)));
+        let mut unasked = Kinds::new(Ratio::from_percent(90), false);
+        (0..32).for_each(|_| unasked.learn(Kind(1), millis(10), Instant::ZERO));
+        assert_eq!(slow(&unasked), None);
     }
 
     #[test]

@@ -16,6 +16,9 @@ use super::permit::Permit;
 pub enum Input {
     /// An exchange is whole and asks for a permit, for the first time or again.
     Arrive(Arrival),
+    /// An exchange whose worker has not begun to answer asks for a second try beside the first.
+    /// Decided at once.
+    Hedge(Hedge),
     /// The client of a waiting exchange left. Ignored when the ticket is not waiting (a grant may
     /// be under way: the shell returns that permit with [`Outcome::Ignore`]).
     Abandon(Ticket),
@@ -85,6 +88,21 @@ pub struct Arrival {
     pub claim: Claim,
     /// First try or another.
     pub attempt: Attempt,
+}
+
+/// An exchange that asks for a second try, on another worker, while the first goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hedge {
+    /// The second try; not the ticket of the first.
+    pub ticket: Ticket,
+    /// The shard on which it lives.
+    pub shard: ShardId,
+    /// When the last byte of its request came.
+    pub received: Instant,
+    /// What it says of itself.
+    pub claim: Claim,
+    /// The workers that have it or had it, none of which is asked again; this try is charged.
+    pub tried: Tried,
 }
 
 /// Which try of an exchange this is.
@@ -261,6 +279,8 @@ pub enum Output {
     Grant(Grant),
     /// Tell this exchange that it is turned away.
     Shed(Shed),
+    /// Tell this exchange that its first try goes on alone.
+    Withheld(Withheld),
     /// Close one idle connection of `worker` on `shard`, one to an earlier process first, then say
     /// [`Input::Closed`]. Where none is left, its end was told already, and telling it once more is
     /// safe: at worst the gate knows of one connection too few until that one is used or closed.
@@ -294,6 +314,10 @@ pub struct Grant {
     pub connection: Connection,
     /// How long the exchange waited in the queue.
     pub wait: Duration,
+    /// The time after which a worker that has not begun to answer is slow for this kind of
+    /// exchange, so that a second try is worth asking for ([`Input::Hedge`]); none: not known, or
+    /// not wanted.
+    pub hedge_after: Option<Duration>,
 }
 
 /// Which connection a grant may use.
@@ -347,6 +371,44 @@ pub enum Reason {
     RetryBudget,
     /// Spillgate is stopping.
     Draining,
+}
+
+/// A second try that is not granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Withheld {
+    /// The second try.
+    pub ticket: Ticket,
+    /// Where it lives.
+    pub shard: ShardId,
+    /// Why.
+    pub reason: WithholdReason,
+}
+
+/// Why a second try is not granted. A closed set; each has its counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WithholdReason {
+    /// Somebody waits for a slot.
+    Waiting,
+    /// More comes than can be served.
+    Overload,
+    /// No other worker that is up has a slot left.
+    NoSlot,
+    /// Its answer is expected too late to be of use.
+    Late,
+    /// The retry budget, or the tries of the exchange, are used up.
+    RetryBudget,
+    /// Spillgate is stopping.
+    Draining,
+}
+
+impl WithholdReason {
+    /// May it be another in a moment, so that asking again is worth it?
+    pub fn may_pass(self) -> bool {
+        match self {
+            WithholdReason::Waiting | WithholdReason::Overload | WithholdReason::NoSlot => true,
+            WithholdReason::Late | WithholdReason::RetryBudget | WithholdReason::Draining => false,
+        }
+    }
 }
 
 /// A question to a worker.

@@ -24,6 +24,7 @@ mod class;
 mod climb;
 mod connect;
 mod health;
+mod hedge;
 mod kind;
 mod lane;
 mod limit;
@@ -104,6 +105,7 @@ struct Totals {
     arrivals: u64,
     grants: u64,
     retries: u64,
+    hedges: u64,
     probes: u64,
 }
 
@@ -115,7 +117,7 @@ impl Gate {
             pool: Pool::new(&settings),
             queue: Queue::default(),
             permits: Permits::default(),
-            answers: Answers::new(settings.answer_within, settings.answer_quantile),
+            answers: Answers::new(&settings),
             waits: Window::new(WAITS_MAX, WAIT_AGE_MAX, Ratio::from_percent(50)),
             retry_budget: RetryBudget::new(now),
             load: Load::new(settings.shedding, settings.order),
@@ -136,6 +138,7 @@ impl Gate {
         self.climb_due();
         match input {
             Input::Arrive(arrival) => self.arrive(&arrival),
+            Input::Hedge(hedge) => self.hedge(&hedge),
             Input::Abandon(ticket) => self.abandon(ticket),
             Input::Return(returned) => self.returned(returned),
             Input::Closed { worker, shard } => self.closed(worker, shard),

@@ -105,6 +105,9 @@ pub struct Settings {
     /// Retries that are always allowed within the budget's window. Default 10: twice
     /// `eject_after`, so that finding out a broken worker costs nobody an answer.
     pub retry_budget_min: u32,
+    /// Whether a second try may run beside a first that is slow for its kind; charged to the same
+    /// budget. Default true: which methods may is for the shell to say.
+    pub hedge: bool,
     /// Consecutive failures after which a worker is ejected. 0: never. Default 5.
     pub eject_after: u32,
     /// Share of failures among a worker's recent answers by which it is ejected, if the others fail

@@ -38,6 +38,8 @@ pub struct View {
     pub grants: u64,
     /// Retries so far (charged ones).
     pub retries: u64,
+    /// Second tries so far that ran beside a first.
+    pub hedges: u64,
     /// Probes asked for so far.
     pub probes: u64,
     /// The workers, by id.
@@ -125,6 +127,7 @@ impl Gate {
             arrivals: self.totals.arrivals,
             grants: self.totals.grants,
             retries: self.totals.retries,
+            hedges: self.totals.hedges,
             probes: self.totals.probes,
             workers: (0..self.pool.workers().len()).map(|index| self.worker_view(index)).collect(),
         }

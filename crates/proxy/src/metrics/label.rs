@@ -1,17 +1,19 @@
 //! The closed sets of words by which the proxy counts, logs and tells why.
 //!
 //! The same words are label values in the metrics, fields of the access record and keys of the
-//! status page, so they are written once, here and in the three files below. Absent: status codes
+//! status page, so they are written once, here and in the four files below. Absent: status codes
 //! and headers (`reply.rs`).
 //!
 //! Invariant: the members of a set stand in its `ALL` in the order of their declaration.
 
 mod class;
 mod connection;
+mod hedge;
 mod reason;
 
 pub use class::ClassLabel;
 pub use connection::{AgentOutcome, CloseReason, ConnectKind, IdleEnd, PauseReason};
+pub use hedge::HedgeEnd;
 pub use reason::{FailReason, RefuseReason, ShedReason};
 
 use spillgate_runtime::metrics::LabelSet;
@@ -205,6 +207,7 @@ mod tests {
         check::<RefuseReason>();
         check::<FailReason>();
         check::<RetryKind>();
+        check::<HedgeEnd>();
         check::<RelayReason>();
         check::<ConnectKind>();
         check::<IdleEnd>();

@@ -102,6 +102,7 @@ fn exchanges(reading: &Reading<'_>) -> Vec<Family> {
         reading.durations(),
         reading.stages(),
         reading.by_member(&table::RETRIES, |cells| &cells.retries),
+        reading.by_member(&table::HEDGES, |cells| &cells.hedges),
         reading.by_member(&table::RELAYS, |cells| &cells.relayed),
         reading.by_pool(&table::REQUEST_BODY_BYTES, |cells| cells.request_body_bytes.value()),
         reading.by_pool(&table::SPLICED_BYTES, |cells| cells.spliced_bytes.value()),

@@ -6,7 +6,7 @@
 use spillgate_runtime::metrics::{Described, Kind, Label, Unit, Values, names};
 
 use super::label::{
-    AgentOutcome, ClassLabel, CloseReason, ConnectKind, FailReason, IdleEnd, PauseReason,
+    AgentOutcome, ClassLabel, CloseReason, ConnectKind, FailReason, HedgeEnd, IdleEnd, PauseReason,
     RefuseReason, RelayReason, RetryKind, ShedReason, Stage, StatusClass,
 };
 
@@ -26,6 +26,7 @@ pub static ALL: &[&Described] = &[
     &EXCHANGE_DURATION,
     &STAGE_DURATION,
     &RETRIES,
+    &HEDGES,
     &RELAYS,
     &REQUEST_BODY_BYTES,
     &RESPONSE_BODY_BYTES,
@@ -172,6 +173,11 @@ pub(super) static RETRIES: Described = counter(
     "spillgate_retries_total",
     &[POOL, closed("kind", names::<RetryKind>)],
     "Tries after the first: unsent ones are free, sent ones are charged to the retry budget",
+);
+pub(super) static HEDGES: Described = counter(
+    "spillgate_hedges_total",
+    &[POOL, closed("end", names::<HedgeEnd>)],
+    "Second tries asked for; won, lost and failed ones ran, the others were not granted",
 );
 pub(super) static RELAYS: Described = counter(
     "spillgate_relays_total",

@@ -11,8 +11,8 @@ use spillgate_proxy::metrics::{ShardMetrics, Sizes};
 use spillgate_proxy::pool::{Mailboxes, Pool};
 use spillgate_proxy::route::Router;
 use spillgate_proxy::settings::{
-    CallerClasses, ClaimSettings, Destination, PathMatch, PoolSettings, RouteSettings, Settings,
-    SpillSettings, Workers,
+    CallerClasses, ClaimSettings, Destination, Hedging, PathMatch, PoolSettings, RouteSettings,
+    Settings, SpillSettings, Workers,
 };
 use spillgate_proxy::shard::{Parts, Shard};
 use spillgate_runtime::buffer::{Storage, StorageSettings};
@@ -41,6 +41,7 @@ fn gate_settings() -> gate::Settings {
         retry_max: 2,
         retry_budget: Ratio::from_percent(20),
         retry_budget_min: 10,
+        hedge: true,
         eject_after: 5,
         eject_error_share: Ratio::from_percent(50),
         eject_time: second,
@@ -73,6 +74,7 @@ pub(crate) fn settings(endpoint: &Endpoint) -> Settings {
         respond_hold_wait: second,
         response_size_max: ByteSize::from_mib(64),
         retry_unavailable: true,
+        hedge: Hedging::Safe,
         agents: None,
         probe_path: None,
         probe_time_max: second,

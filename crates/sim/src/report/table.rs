@@ -92,6 +92,10 @@ impl<'s> Rows<'s> {
         for (name, share) in
             [("time p50", 50), ("time p90", 90), ("time p99", 99), ("time max", 100)]
         {
+            let hedges = |summary: &Summary| summary.pools.iter().any(|pool| pool.hedges > 0);
+            if share == 100 && self.summaries.iter().any(hedges) {
+                self.add("time p99.9", |summary| answer_time(summary.time_per_mille(999)));
+            }
             self.add(name, |summary| answer_time(summary.time(share)));
         }
     }
@@ -197,6 +201,10 @@ impl<'s> Rows<'s> {
             self.add(&format!("{indent}most at once"), |s| at(s.pools[index].concurrency_max));
             if self.summaries.iter().any(|summary| summary.pools[index].retries > 0) {
                 self.add(&format!("{indent}retries"), |s| count(s.pools[index].retries));
+            }
+            if self.summaries.iter().any(|summary| summary.pools[index].hedges > 0) {
+                self.add_share(&format!("{indent}second tries"), |s| s.pools[index].hedges);
+                self.add_share(&format!("{indent}  answered first"), |s| s.pools[index].hedges_won);
             }
         }
         for index in 0..self.summaries[0].databases.len() {

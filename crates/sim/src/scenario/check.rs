@@ -207,6 +207,7 @@ impl Scenario {
                 settings: keys.settings(),
                 exchange_time_max: keys.exchange_time_max(),
                 retry_unavailable: keys.retry_unavailable(),
+                hedge: keys.hedge(),
             });
         }
         let mut tenants = Vec::new();

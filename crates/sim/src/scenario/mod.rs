@@ -23,7 +23,7 @@ use crate::curve::Curve;
 
 pub use check::{ReadFile, ScenarioError};
 pub(crate) use clients::{Arrivals, Clients, Takes};
-pub(crate) use pool::{Admission, PoolKeys};
+pub(crate) use pool::{Admission, Hedging, PoolKeys};
 pub(crate) use says::Says;
 pub use value::duration;
 pub(crate) use value::{Count, Time};
@@ -237,6 +237,7 @@ pub(crate) struct PoolSetup {
     pub(crate) settings: gate::Settings,
     pub(crate) exchange_time_max: Duration,
     pub(crate) retry_unavailable: bool,
+    pub(crate) hedge: Hedging,
 }
 
 /// An event, with places in place of names.

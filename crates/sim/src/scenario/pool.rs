@@ -110,6 +110,17 @@ impl From<Limit> for gate::Limit {
     }
 }
 
+/// Which exchanges may have a second try beside a first that is slow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Hedging {
+    Off,
+    #[default]
+    Safe,
+    Idempotent,
+    All,
+}
+
 /// A pool: its workers, and how its gate is set; what is left out has the product's default.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -134,6 +145,7 @@ pub(crate) struct PoolKeys {
     retry_budget: Option<Count<0, 100>>,
     retry_budget_min: Option<Count<0, 1000>>,
     retry_unavailable: Option<bool>,
+    hedge: Option<Hedging>,
     eject_after: Option<Count<0, 1000>>,
     eject_error_share: Option<Count<0, 100>>,
     eject_time: Option<Time>,
@@ -169,6 +181,7 @@ impl PoolKeys {
             retry_budget: self.retry_budget.or(base.retry_budget),
             retry_budget_min: self.retry_budget_min.or(base.retry_budget_min),
             retry_unavailable: self.retry_unavailable.or(base.retry_unavailable),
+            hedge: self.hedge.or(base.hedge),
             eject_after: self.eject_after.or(base.eject_after),
             eject_error_share: self.eject_error_share.or(base.eject_error_share),
             eject_time: self.eject_time.or(base.eject_time),
@@ -191,6 +204,10 @@ impl PoolKeys {
 
     pub(super) fn retry_unavailable(&self) -> bool {
         self.retry_unavailable.unwrap_or(true)
+    }
+
+    pub(super) fn hedge(&self) -> Hedging {
+        self.hedge.unwrap_or_default()
     }
 
     pub(crate) fn settings(&self) -> gate::Settings {
@@ -225,6 +242,7 @@ impl PoolKeys {
             retry_max: self.retry_max.map_or(2, |retries| retries.0 as u8),
             retry_budget: percent(self.retry_budget, 20),
             retry_budget_min: self.retry_budget_min.map_or(10, |retries| retries.0),
+            hedge: self.hedge() != Hedging::Off,
             eject_after: self.eject_after.map_or(5, |failures| failures.0),
             eject_error_share: percent(self.eject_error_share, 50),
             eject_time: or(self.eject_time, 10_000),

@@ -50,6 +50,10 @@ impl World<'_> {
             attempt: 0,
             asked,
             place: Place::Moving,
+            work: Duration::ZERO,
+            slow_after: Duration::ZERO,
+            beside: None,
+            is_second: false,
             gone: false,
             ended: false,
         });
@@ -228,9 +232,11 @@ impl World<'_> {
 
     /// An exchange leaves the world.
     pub(super) fn forget(&mut self, ticket: Ticket) {
-        let pool = self.exchanges.at(ticket).pool;
+        let Exchange { pool, is_second, .. } = *self.exchanges.at(ticket);
         self.exchanges.remove(ticket);
-        self.pool(pool).concurrency -= 1;
+        if !is_second {
+            self.pool(pool).concurrency -= 1;
+        }
     }
 
     fn ask_again(&mut self, group: u16, asked: u8, retry_after: Option<Duration>) {

@@ -27,6 +27,14 @@ pub(crate) struct Exchange {
     /// How often the client has asked before.
     pub(crate) asked: u8,
     pub(crate) place: Place,
+    /// What its worker had to do at its last try.
+    pub(crate) work: Duration,
+    /// The time after which it is slow.
+    pub(crate) slow_after: Duration,
+    /// The other of two tries that run at the same time.
+    pub(crate) beside: Option<Ticket>,
+    /// It is the second of two tries, and no exchange of its own.
+    pub(crate) is_second: bool,
     /// The client has given up.
     pub(crate) gone: bool,
     /// Its end was counted; what is left of it is work.

@@ -6,6 +6,7 @@
 
 mod clients;
 mod exchange;
+mod hedge;
 mod plain;
 mod shell;
 mod worker;
@@ -79,6 +80,10 @@ enum Happening {
     Event(usize),
     Leave(Ticket),
     Granted(Ticket),
+    Hedge {
+        ticket: Ticket,
+        attempt: u32,
+    },
     CloseIdle {
         pool: u16,
         worker: u32,
@@ -318,6 +323,7 @@ impl<'s> World<'s> {
             Happening::Event(index) => self.befall(index),
             Happening::Leave(ticket) => self.lose_patience(ticket),
             Happening::Granted(ticket) => self.granted(ticket),
+            Happening::Hedge { ticket, attempt } => self.hedge(ticket, attempt),
             Happening::CloseIdle { pool, worker, shard } => self.close_idle(pool, worker, shard),
             Happening::Done { station } => self.done(station),
             Happening::GiveUp { ticket, attempt } => self.give_up(ticket, attempt),
@@ -350,6 +356,7 @@ impl<'s> World<'s> {
             }
             let mut summary = pool.summary;
             summary.retries = view.retries;
+            summary.hedges = view.hedges;
             summary.inside_max = pool.workers.iter().map(|own| own.inside_max).max().unwrap_or(0);
             summary.open_max = pool.workers.iter().map(|own| own.open_max).max().unwrap_or(0);
             summary.answers_by_worker = pool.workers.iter().map(|own| own.answers).collect();
@@ -438,17 +445,22 @@ impl<'s> World<'s> {
             }
             match output {
                 Output::Grant(grant) => {
-                    self.pool(pool).waiting -= 1;
                     self.held += 1;
                     let place =
                         Place::Granted { permit: grant.permit, connection: grant.connection };
-                    self.exchanges.at(grant.ticket).place = place;
+                    let exchange = self.exchanges.at(grant.ticket);
+                    exchange.place = place;
+                    if !exchange.is_second {
+                        self.pool(pool).waiting -= 1;
+                    }
                     self.plan(mail, Happening::Granted(grant.ticket));
+                    self.plan_hedge(grant.ticket, grant.hedge_after);
                 }
                 Output::Shed(Shed { ticket, reason, retry_after, .. }) => {
                     self.pool(pool).waiting -= 1;
                     self.end(ticket, End::Shed { reason, retry_after });
                 }
+                Output::Withheld(withheld) => self.withheld(&withheld),
                 Output::CloseIdle { worker: WorkerId(worker), shard } => {
                     self.plan(mail, Happening::CloseIdle { pool, worker, shard });
                 }

@@ -109,10 +109,7 @@ impl World<'_> {
         if gone {
             let refused = (Outcome::Ignore, Some(Fault::Refused));
             self.give_back(pool, permit, refused, Fate::Closed);
-            let tried = &mut self.exchanges.at(ticket).tried;
-            tried.insert(WorkerId(worker));
-            let attempt = Attempt::Unsent(*tried);
-            return self.ask(ticket, attempt);
+            return self.refused(ticket, worker);
         }
         if !is_idle {
             self.worker(pool, worker).connect();
@@ -135,6 +132,7 @@ impl World<'_> {
         let error = if refusing { None } else { self.error_at_once(pool, worker) };
         let at_once = refusing || error.is_some();
         let work = if at_once { SHORT_ANSWER } else { self.work(ticket) };
+        self.exchanges.at(ticket).work = work;
         let error = error.or_else(|| self.error_after_work(pool));
         let station = self.pool(pool).stations + worker as usize;
         self.begin_work(station, Job { ticket, attempt, pool, worker, process, error }, work);
@@ -257,6 +255,7 @@ impl World<'_> {
             self.give_back(pool, permit, (Outcome::Ignore, fault), Fate::Kept);
             return self.try_again(ticket, worker, false);
         }
+        self.end_race(ticket);
         self.answered(ticket, pool, worker, error);
         self.give_back(pool, permit, (Outcome::Success, fault), Fate::Kept);
     }
@@ -330,8 +329,28 @@ impl World<'_> {
         self.plan(setup.workers.boot.0, Happening::Start { pool, worker });
     }
 
-    fn try_again(&mut self, ticket: Ticket, worker: u32, died: bool) {
+    /// Nothing of an exchange reached a worker.
+    fn refused(&mut self, ticket: Ticket, worker: u32) {
+        let tried = &mut self.exchanges.at(ticket).tried;
+        tried.insert(WorkerId(worker));
+        let attempt = Attempt::Unsent(*tried);
+        match self.exchanges.at(ticket).is_second {
+            true => self.second_failed(ticket, worker, false),
+            false => self.ask(ticket, attempt),
+        }
+    }
+
+    pub(super) fn try_again(&mut self, ticket: Ticket, worker: u32, died: bool) {
         let exchange = self.exchanges.at(ticket);
+        if exchange.is_second && !exchange.ended {
+            return self.second_failed(ticket, worker, died);
+        }
+        if exchange.beside.is_some() {
+            // The other try goes on alone.
+            exchange.tried.insert(WorkerId(worker));
+            exchange.tried.deaths += u8::from(died);
+            return;
+        }
         if exchange.ended || (died && !exchange.repeatable) {
             return self.end(ticket, End::Failed);
         }

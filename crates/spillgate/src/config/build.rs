@@ -10,9 +10,9 @@ use std::time::Duration;
 use spillgate_core::units::{ByteSize, Ratio, Slots, Weight};
 use spillgate_core::{gate, supervise};
 use spillgate_proxy::settings::{
-    AccessLog, AgentSettings, CallerClasses, ClaimSettings, CommandSettings, Destination, KeyBy,
-    KeySettings, PathMatch, PoolSettings, ReplySettings, RouteSettings, Settings, SpillSettings,
-    TraceSettings, WorkerListen, Workers,
+    AccessLog, AgentSettings, CallerClasses, ClaimSettings, CommandSettings, Destination, Hedging,
+    KeyBy, KeySettings, PathMatch, PoolSettings, ReplySettings, RouteSettings, Settings,
+    SpillSettings, TraceSettings, WorkerListen, Workers,
 };
 use spillgate_runtime::http::settings::{Endpoint, HalfClose, ListenerSettings, TrustedFrom};
 
@@ -145,6 +145,7 @@ fn pool(section: &Section, cores: u32) -> PoolSettings {
         respond_hold_wait: section.duration("respond_hold_wait"),
         response_size_max: section.size("response_size_max"),
         retry_unavailable: section.flag("retry_unavailable"),
+        hedge: hedging(section),
         agents: agents(section),
         probe_path: section.text("probe_path"),
         probe_time_max: section.duration("probe_time_max"),
@@ -170,6 +171,15 @@ fn balance(section: &Section, slots: u32) -> gate::Balance {
         _ if slots > 1 => gate::Balance::LeastLoaded,
         _ if is_weighed || section.has("ramp_time") => gate::Balance::Weighted,
         _ => gate::Balance::Turns,
+    }
+}
+
+fn hedging(section: &Section) -> Hedging {
+    match section.text("hedge").as_deref() {
+        Some("off") => Hedging::Off,
+        Some("idempotent") => Hedging::Idempotent,
+        Some("all") => Hedging::All,
+        _ => Hedging::Safe,
     }
 }
 
@@ -215,6 +225,7 @@ fn gate(section: &Section) -> gate::Settings {
         retry_max: section.number("retry_max"),
         retry_budget: section.share("retry_budget"),
         retry_budget_min: section.number("retry_budget_min"),
+        hedge: hedging(section) != Hedging::Off,
         eject_after: section.number("eject_after"),
         eject_error_share: section.share("eject_error_share"),
         eject_time: section.duration("eject_time"),

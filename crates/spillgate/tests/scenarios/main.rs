@@ -14,6 +14,7 @@ mod failure;
 mod forwarding;
 mod gate;
 mod harness;
+mod hedges;
 mod limits;
 mod malformed;
 mod mutations;

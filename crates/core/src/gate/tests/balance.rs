@@ -94,7 +94,8 @@ impl World {
                 Output::CloseIdle { worker, shard } => {
                     self.tell(Input::Closed { worker, shard });
                 }
-                Output::Probe(_) | Output::Shed(_) | Output::State { .. } => {}
+                Output::Probe(_) | Output::Shed(_) | Output::Withheld(_) | Output::State { .. } => {
+                }
             }
         }
         self.gate.check_invariants();

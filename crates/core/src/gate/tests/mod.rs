@@ -4,6 +4,7 @@ mod agents;
 mod balance;
 mod classes;
 mod connections;
+mod hedges;
 mod limits;
 mod overload;
 mod queueing;
@@ -56,6 +57,7 @@ pub(crate) fn settings() -> Settings {
         retry_max: 2,
         retry_budget: Ratio::from_percent(20),
         retry_budget_min: 10,
+        hedge: true,
         eject_after: 5,
         eject_error_share: Ratio::from_percent(50),
         eject_time: Duration::from_secs(10),

@@ -6,7 +6,8 @@
 //!
 //! Verbs: `up`, `join`, `supervised`, `ready`, `down`, `drain`, `leave` with workers; `arrive T`
 //! with `s=SHARD`, `since=MS`, `received=MS`, `c=CLASS`, `user=N`, `tenant=N`, `kind=N`, `key=N`,
-//! `deadline=MS`, `unsent=W,W` or `sent=W,W` with `deaths=N`, `charged=N`; `weight W N`; `ok`,
+//! `deadline=MS`, `unsent=W,W` or `sent=W,W` with `deaths=N`, `charged=N`; `hedge T` with the same
+//! and `tried=W,W`; `weight W N`; `ok`,
 //! `shut` (success, connection closed), `ignore`, `error`, `refused`, `reset`, `refusal`, `stuck`,
 //! `cut` with a ticket that has a permit; `abandon T`; `closed W S`; `well W`,
 //! `badly W`, `nothing W` (what a probe heard); `slow W` (a probe heard nothing, and the worker may
@@ -19,8 +20,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::gate::trace::words;
 use crate::gate::{
-    Arrival, Attempt, Change, Claim, Class, Connection, Fate, Fault, Gate, Heard, Input, Late,
-    Outcome, Output, Permit, Probed, Returned, Settings, Tried,
+    Arrival, Attempt, Change, Claim, Class, Connection, Fate, Fault, Gate, Heard, Hedge, Input,
+    Late, Outcome, Output, Permit, Probed, Returned, Settings, Tried,
 };
 use crate::id::{Key, Kind, ShardId, Tenant, Ticket, User, WorkerId};
 use crate::pool::Report;
@@ -90,6 +91,7 @@ impl Runner {
         }
         let input = match verb {
             "arrive" => Input::Arrive(arrival(arguments)),
+            "hedge" => Input::Hedge(hedge(arguments)),
             "abandon" => Input::Abandon(Ticket(number(arguments[0]))),
             "closed" => {
                 let shard = ShardId(number(arguments[1]) as u16);
@@ -157,7 +159,11 @@ impl Runner {
                     Connection::Idle | Connection::New => String::new(),
                 };
                 let connection = words::connection(grant.connection);
-                format!("grant {ticket} {worker} {connection}{from}{waited}")
+                let slow = match grant.hedge_after {
+                    Some(after) => format!(" slow {}", after.as_millis()),
+                    None => String::new(),
+                };
+                format!("grant {ticket} {worker} {connection}{from}{waited}{slow}")
             }
             Output::Shed(shed) => {
                 let retry = match shed.retry_after {
@@ -165,6 +171,10 @@ impl Runner {
                     _ => String::new(),
                 };
                 format!("shed {} {}{retry}", shed.ticket.0, words::reason(shed.reason))
+            }
+            Output::Withheld(withheld) => {
+                let (ticket, reason) = (withheld.ticket.0, withheld.reason);
+                format!("withheld {ticket} {}", words::withhold_reason(reason))
             }
             Output::CloseIdle { worker, shard } => format!("close {} {}", worker.0, shard.0),
             Output::Probe(probe) => {
@@ -239,6 +249,12 @@ fn end(verb: &str) -> (Outcome, Option<Fault>, Fate) {
     }
 }
 
+/// A second try of what an arrival with these arguments would be.
+fn hedge(arguments: &[&str]) -> Hedge {
+    let Arrival { ticket, shard, received, claim, attempt, .. } = arrival(arguments);
+    Hedge { ticket, shard, received, claim, tried: attempt.tried() }
+}
+
 fn arrival(arguments: &[&str]) -> Arrival {
     let named = |name: &str| {
         let values = arguments.iter().filter_map(|argument| argument.split_once('='));
@@ -251,7 +267,7 @@ fn arrival(arguments: &[&str]) -> Arrival {
         (tried.deaths, tried.charged) = (count("deaths") as u8, count("charged") as u8);
         tried
     };
-    let attempt = match (named("unsent"), named("sent")) {
+    let attempt = match (named("unsent").or(named("tried")), named("sent")) {
         (Some(workers), _) => Attempt::Unsent(tried(workers)),
         (_, Some(workers)) => Attempt::Sent(tried(workers)),
         _ => Attempt::First,

@@ -11,8 +11,8 @@ use proptest::prelude::*;
 
 use crate::gate::trace::words;
 use crate::gate::{
-    Arrival, Attempt, Change, Claim, Class, Connection, Fate, Fault, Gate, Heard, Input, Late,
-    Order, Outcome, Output, Permit, Probed, Returned, Settings, Tried,
+    Arrival, Attempt, Change, Claim, Class, Connection, Fate, Fault, Gate, Heard, Hedge, Input,
+    Late, Order, Outcome, Output, Permit, Probed, Returned, Settings, Tried,
 };
 use crate::id::{Key, Kind, ShardId, Tenant, Ticket, User, WorkerId};
 use crate::pool::{Admin, Health, Report, State};
@@ -31,6 +31,8 @@ type Process = u32;
 
 struct Running {
     arrival: Arrival,
+    /// It is the second try of another.
+    hedge: bool,
     permit: Permit,
     process: Process,
 }
@@ -58,6 +60,8 @@ struct World {
     now: Instant,
     shards: Vec<Shard>,
     waiting: BTreeMap<u64, Arrival>,
+    /// Those that ask for a second try in this step, with the workers that it is not to get.
+    hedging: BTreeMap<u64, Arrival>,
     probes: Vec<(WorkerId, Option<Permit>)>,
     /// Slots of probes that were given up.
     slow: Vec<Permit>,
@@ -102,6 +106,7 @@ impl World {
             now: Instant::ZERO,
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             waiting: BTreeMap::new(),
+            hedging: BTreeMap::new(),
             probes: Vec::new(),
             slow: Vec::new(),
             processes: BTreeMap::new(),
@@ -116,7 +121,8 @@ impl World {
         match self.rng.below(100) {
             0..30 => self.arrive(),
             30..55 => self.deliver(),
-            55..75 => self.end_one(),
+            55..72 => self.end_one(),
+            72..75 => self.hedge_one(),
             75..80 => self.abandon(),
             80..85 => self.close_one(),
             85..92 => self.answer_probe(),
@@ -156,6 +162,32 @@ impl World {
         let (since, received, attempt) = (self.now, self.now, Attempt::First);
         let claim = self.claim();
         self.ask(Arrival { ticket, shard, since, received, claim, attempt });
+    }
+
+    /// One that runs asks for a second try.
+    fn hedge_one(&mut self) {
+        let number = self.rng.below(SHARDS) as usize;
+        let place = self.rng.below(self.shards[number].running.len() as u64) as usize;
+        let Some(running) = self.shards[number].running.get(place) else { return };
+        let ticket = Ticket(self.tickets);
+        let mut tried = tried(&running.arrival, running.permit.worker(), 0);
+        tried.charged = tried.charged.saturating_add(1);
+        let arrival = Arrival { ticket, attempt: Attempt::Sent(tried), ..running.arrival };
+        self.tickets += 1;
+        let Arrival { shard, received, claim, .. } = arrival;
+        self.hedging.insert(ticket.0, arrival);
+        self.handle(Input::Hedge(Hedge { ticket, shard, received, claim, tried }));
+        assert!(self.hedging.is_empty(), "a second try is decided about at once");
+    }
+
+    /// A second try gets a slot that nobody waits for, of a worker that does not have it.
+    fn take_hedge(&mut self, ticket: Ticket, worker: WorkerId) -> Arrival {
+        let arrival = self.hedging.remove(&ticket.0).expect("it asked");
+        assert!(self.waiting.is_empty(), "{ticket:?} took somebody's place");
+        assert!(!arrival.attempt.tried().contains(worker), "{ticket:?} is where it was");
+        let index = self.gate.pool.find(worker).expect("it is a member");
+        assert_eq!(self.gate.pool.worker(index).state, State::Up);
+        arrival
     }
 
     fn claim(&mut self) -> Claim {
@@ -220,7 +252,8 @@ impl World {
             return;
         }
         let index = self.rng.below(running) as usize;
-        let Running { arrival, permit, process } = self.shards[number].running.swap_remove(index);
+        let Running { arrival, hedge, permit, process } =
+            self.shards[number].running.swap_remove(index);
         let worker = permit.worker();
         let (outcome, fault) = match self.rng.below(20) {
             0 => (Outcome::Ignore, Some(Fault::Refused)),
@@ -232,17 +265,26 @@ impl World {
             _ => (Outcome::Success, None),
         };
         let broken = !matches!(fault, None | Some(Fault::Error | Fault::Refusal));
-        let kept = !broken && self.rng.below(4) > 0;
+        let says_nothing = outcome == Outcome::Ignore && fault.is_none();
+        let cut = says_nothing && self.rng.below(2) == 0;
+        let kept = !broken && !cut && self.rng.below(4) > 0;
         if kept {
             self.shards[number].idle.entry(worker.0).or_default().push(process);
         }
-        let connection = if kept { Fate::Kept } else { Fate::Closed };
+        let connection = match (kept, cut) {
+            (true, _) => Fate::Kept,
+            (false, true) => Fate::Cut,
+            (false, false) => Fate::Closed,
+        };
         self.handle(Input::Return(Returned { permit, outcome, fault, connection }));
         let again = match fault {
             Some(Fault::Refused) => Attempt::Unsent(tried(&arrival, worker, 0)),
             Some(Fault::Reset) => Attempt::Sent(tried(&arrival, worker, 1)),
             _ => return,
         };
+        if hedge {
+            return;
+        }
         self.ask(Arrival { attempt: again, ..arrival });
     }
 
@@ -343,13 +385,16 @@ impl World {
         while let Some(output) = self.gate.poll_output() {
             match output {
                 Output::Grant(grant) => {
-                    let arrival = self.waiting.remove(&grant.ticket.0).expect("it asked");
-                    assert_eq!(grant.shard, arrival.shard);
                     let worker = grant.permit.worker();
+                    let waited = self.waiting.remove(&grant.ticket.0);
+                    let hedge = waited.is_none();
+                    let arrival = waited.unwrap_or_else(|| self.take_hedge(grant.ticket, worker));
+                    assert_eq!(grant.shard, arrival.shard);
+                    assert!(!hedge || grant.hedge_after.is_none(), "there are two tries at most");
                     self.check_deadline(&arrival);
                     granted.push((arrival, worker));
                     let process = self.processes[&worker.0];
-                    let running = Running { arrival, permit: grant.permit, process };
+                    let running = Running { arrival, hedge, permit: grant.permit, process };
                     let (to, mail) = match grant.connection {
                         Connection::Moved(from) => (from, Mail::HandOver(running)),
                         connection => (grant.shard, Mail::Grant(running, connection)),
@@ -358,6 +403,9 @@ impl World {
                 }
                 Output::Shed(shed) => {
                     self.waiting.remove(&shed.ticket.0).expect("it asked");
+                }
+                Output::Withheld(withheld) => {
+                    self.hedging.remove(&withheld.ticket.0).expect("it asked");
                 }
                 Output::CloseIdle { worker, shard } => {
                     self.shards[usize::from(shard.0)].mail.push_back(Mail::CloseIdle(worker));

@@ -12,7 +12,7 @@
 //! in 7 arrive 1 0 7 7 1 0 0 0 0 - first       an input: moment, verb, fields
 //! at 100 timeout                  the gate's own timer
 //! at 120 view                     somebody looked, which moves the gate's clock too
-//! out grant 1 0 2 0 new 0         an output
+//! out grant 1 0 2 0 new 0 -       an output
 //! ```
 //!
 //! Permits are written as their numbers. Only a gate makes permits, so whoever replays matches the

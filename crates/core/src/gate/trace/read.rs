@@ -9,7 +9,7 @@ use std::fmt;
 use std::str::{FromStr, SplitAsciiWhitespace};
 
 use crate::gate::{
-    Arrival, Attempt, Change, Claim, Class, Fate, Fault, Heard, Input, Late, Outcome,
+    Arrival, Attempt, Change, Claim, Class, Fate, Fault, Heard, Hedge, Input, Late, Outcome,
 };
 use crate::gate::{Permit, Probed, Returned, Settings, Tried};
 use crate::id::{self, ShardId, Ticket, WorkerId};
@@ -59,6 +59,7 @@ enum Kind {
     Timeout,
     View,
     Arrive(Arrival),
+    Hedge(Hedge),
     Abandon(Ticket),
     Return { permit: u64, outcome: Outcome, fault: Option<Fault>, connection: Fate },
     Closed { worker: WorkerId, shard: ShardId },
@@ -157,6 +158,7 @@ impl Step {
             Kind::Timeout => return Ok(Told::Timeout),
             Kind::View => return Ok(Told::View),
             Kind::Arrive(arrival) => Input::Arrive(arrival),
+            Kind::Hedge(hedge) => Input::Hedge(hedge),
             Kind::Abandon(ticket) => Input::Abandon(ticket),
             Kind::Return { permit, outcome, fault, connection } => {
                 let permit = take(permit)?;
@@ -258,6 +260,16 @@ impl<'a> Fields<'a> {
                 received: self.instant("received")?,
                 claim: self.claim()?,
                 attempt: self.attempt()?,
+            }),
+            "hedge" => Kind::Hedge(Hedge {
+                ticket: self.number("ticket").map(Ticket)?,
+                shard: self.shard()?,
+                received: self.instant("received")?,
+                claim: self.claim()?,
+                tried: match self.word("tried")? {
+                    "tried" => self.tried()?,
+                    _ => return Err(self.error(Cause::Field("tried"))),
+                },
             }),
             "abandon" => Kind::Abandon(self.number("ticket").map(Ticket)?),
             "return" => Kind::Return {
@@ -399,6 +411,7 @@ impl Values<'_> {
             retry_max: self.count("retry_max")?,
             retry_budget: Ratio::from_ppm(self.count("retry_budget")?),
             retry_budget_min: self.count("retry_budget_min")?,
+            hedge: self.count::<u8>("hedge")? != 0,
             eject_after: self.count("eject_after")?,
             eject_error_share: Ratio::from_ppm(self.count("eject_error_share")?),
             eject_time: self.duration("eject_time")?,

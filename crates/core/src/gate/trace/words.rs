@@ -3,7 +3,7 @@
 //! Each function is exhaustive, so a value that is added anywhere must be given a word here; each
 //! list holds what can be read back.
 
-use crate::gate::{Balance, Limit, Shedding};
+use crate::gate::{Balance, Limit, Shedding, WithholdReason};
 use crate::gate::{Change, Connection, Fate, Fault, Heard, Order, Outcome, ProbeKind, Reason};
 use crate::pool::{Admin, Health, OutReason, State};
 
@@ -130,6 +130,17 @@ pub(in crate::gate) fn reason(reason: Reason) -> &'static str {
         Reason::WorkerFailed => "worker-failed",
         Reason::RetryBudget => "retry-budget",
         Reason::Draining => "draining",
+    }
+}
+
+pub(in crate::gate) fn withhold_reason(reason: WithholdReason) -> &'static str {
+    match reason {
+        WithholdReason::Waiting => "waiting",
+        WithholdReason::Overload => "overload",
+        WithholdReason::NoSlot => "no-slot",
+        WithholdReason::Late => "late",
+        WithholdReason::RetryBudget => "retry-budget",
+        WithholdReason::Draining => "draining",
     }
 }
 

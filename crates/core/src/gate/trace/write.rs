@@ -94,6 +94,12 @@ impl<W: Write> TraceWriter<W> {
                     Attempt::Sent(tried) => write_tried(sink, "sent", &tried),
                 }
             }
+            Input::Hedge(hedge) => {
+                let (ticket, shard) = (hedge.ticket.0, hedge.shard.0);
+                write!(sink, "hedge {ticket} {shard} {} ", hedge.received.as_nanos())?;
+                write_claim(sink, &hedge.claim)?;
+                write_tried(sink, "tried", &hedge.tried)
+            }
             Input::Abandon(ticket) => write!(sink, "abandon {}", ticket.0),
             Input::Return(returned) => {
                 let fault = returned.fault.map_or(words::NONE, words::fault);
@@ -146,11 +152,17 @@ pub fn write_output(sink: &mut impl Write, output: &Output) -> fmt::Result {
                 write!(sink, "{} ", from.0)?;
             }
             write_duration(sink, Some(grant.wait))?;
+            sink.write_char(' ')?;
+            write_duration(sink, grant.hedge_after)?;
         }
         Output::Shed(shed) => {
             let (ticket, shard, reason) = (shed.ticket.0, shed.shard.0, words::reason(shed.reason));
             write!(sink, "shed {ticket} {shard} {reason} ")?;
             write_duration(sink, shed.retry_after)?;
+        }
+        Output::Withheld(withheld) => {
+            let (ticket, shard) = (withheld.ticket.0, withheld.shard.0);
+            write!(sink, "withheld {ticket} {shard} {}", words::withhold_reason(withheld.reason))?;
         }
         Output::CloseIdle { worker, shard } => write!(sink, "close {} {}", worker.0, shard.0)?,
         Output::Probe(probe) => {
@@ -188,6 +200,7 @@ fn write_settings(sink: &mut impl Write, settings: &Settings) -> fmt::Result {
     writeln!(sink, "set retry_max {}", settings.retry_max)?;
     writeln!(sink, "set retry_budget {}", settings.retry_budget.as_ppm())?;
     writeln!(sink, "set retry_budget_min {}", settings.retry_budget_min)?;
+    writeln!(sink, "set hedge {}", u8::from(settings.hedge))?;
     writeln!(sink, "set eject_after {}", settings.eject_after)?;
     writeln!(sink, "set eject_error_share {}", settings.eject_error_share.as_ppm())?;
     writeln!(sink, "set eject_time {}", nanos(settings.eject_time))?;

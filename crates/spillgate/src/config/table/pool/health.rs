@@ -55,6 +55,23 @@ pub(in crate::config::table) const KEYS: &[Key] = &[
     },
     Key {
         place: Place::Pool,
+        name: "hedge",
+        kind: Kind::Choice(&["off", "safe", "idempotent", "all"]),
+        preset: Preset::Is(r#""safe""#),
+        live: false,
+        line: "which requests get a second try beside a first that is slow",
+        text: "When a worker has not begun to answer after the time in which 95 of 100 of its kind \
+               are answered, and twice the median, another worker is tried as well. The first that \
+               begins to answer has the exchange, what the other says is thrown away. Only where \
+               a slot is free and nobody waits, within `retry_max` and the retry budget. \
+               `safe`: GET, HEAD, OPTIONS \
+               and TRACE. `idempotent`: PUT and DELETE as well; the one that lost may be carried \
+               out later than what follows it. `all`: any method, and two workers may do what it \
+               says. `off`: never.",
+        since: "0.1.0",
+    },
+    Key {
+        place: Place::Pool,
         name: "eject_after",
         kind: Kind::Count { min: 0, max: 1000000 },
         preset: Preset::Is("5"),

@@ -113,8 +113,14 @@ impl Setback {
         let own = self.again_alone(head, client, tried)?;
         let Some(beside) = &self.beside else { return Ok(own) };
         let both = beside.again_alone(head, client, own.tried())?;
-        let sent = matches!(own, Attempt::Sent(_));
-        Ok(if sent { Attempt::Sent(both.tried()) } else { both })
+        let is_sent = |next: &Attempt| matches!(next, Attempt::Sent(_));
+        if !is_sent(&own) && !is_sent(&both) {
+            return Ok(both);
+        }
+        // Two have failed, and one is tried next: that is what is charged.
+        let mut next = both.tried();
+        next.charged = tried.charged + 1;
+        Ok(Attempt::Sent(next))
     }
 
     fn again_alone(
